@@ -2,22 +2,21 @@
 //!
 //! `cargo run -p chimera --example service`
 
-use chimera::{BackupOptions, Db, Keyspace, Options, Result};
+use chimera::{BackupOptions, Batch, Db, Error, Keyspace, Options, Result};
 
 struct Service {
     db: Db,
     sessions: Keyspace,
     requests: Keyspace,
-    counters: Keyspace,
     events: Keyspace,
 }
 
 impl Service {
     fn open(path: &std::path::Path) -> Result<Self> {
         let db = Db::open(path, &Options::new().ordered(true))?;
-        let (sessions, requests) = (db.keyspace("sessions")?, db.keyspace("requests")?);
-        let (counters, events) = (db.keyspace("counters")?, db.keyspace("events")?);
-        Ok(Self { db, sessions, requests, counters, events })
+        let [sessions, requests, events] =
+            ["sessions", "requests", "events"].map(|name| db.keyspace(name));
+        Ok(Self { sessions: sessions?, requests: requests?, events: events?, db })
     }
 
     /// Tells whether the token was free.
@@ -31,13 +30,15 @@ impl Service {
         self.sessions.get_with(token, |value| value[8..].to_vec())
     }
 
-    /// Appends an event, at most once for each request; tells whether it was the first time.
+    /// Appends an event, once for each request, and as one write with it; tells whether it was the first time.
     fn record(&self, request: &str, event: &str) -> Result<bool> {
-        if !self.requests.put_if_absent(request, "")? {
-            return Ok(false);
+        let number = self.db.fetch_add_u64_or_insert("events", 0, 1, [0; 8])?.to_be_bytes();
+        let (request, key) = (self.requests.key_of(request), self.events.key_of(number));
+        let mut batch = Batch::new();
+        match self.db.write(batch.put(&request, "").put(key, event).require_absent(&request)) {
+            Err(Error::ConditionFailed { .. }) => Ok(false),
+            written => written.map(|()| true),
         }
-        let number = self.counters.fetch_add_u64_or_insert("events", 0, 1, [0; 8])?;
-        self.events.put(number.to_be_bytes(), event)
     }
 
     fn events_since(&self, number: u64) -> Result<Vec<Vec<u8>>> {

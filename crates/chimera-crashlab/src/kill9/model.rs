@@ -65,7 +65,9 @@ impl Model {
             });
             let after: Vec<_> = after.collect();
             if step < certain {
-                after.into_iter().for_each(|(number, after)| self.set(number, after));
+                for (number, after) in after {
+                    self.set(number, after);
+                }
             } else {
                 done.extend(after.iter().copied());
                 uncertain.writes.push(after);
@@ -125,7 +127,9 @@ impl Model {
                      beginning of the last {done} operations gives what the session's keys hold"
                 ));
             };
-            write.iter().for_each(|(number, after)| self.set(*number, *after));
+            for (number, after) in write {
+                self.set(*number, *after);
+            }
             done += 1;
         }
     }

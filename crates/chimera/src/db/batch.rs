@@ -17,12 +17,13 @@ impl<P: Pmem> Session<P> {
     /// Makes all writes of a batch, or none: where a condition does not hold, or anything else fails, nothing is changed.
     ///
     /// Other writers see none of a batch, or all of it: they wait for it where they write to one of its keys. Whoever reads
-    /// meanwhile does not wait: gets, listings and scans may see some of its writes and not yet others. A
-    /// [`transaction`](Self::transaction) that has seen such a half is made again.
+    /// meanwhile does not wait: gets, listings and scans may see some of its writes and not yet others, also of a batch that is
+    /// taken back because there is no room for all of it. A [`transaction`](Self::transaction) that has seen such a half is made
+    /// again.
     ///
     /// # Errors
     /// [`ConditionFailed`](Error::ConditionFailed); [`FieldOutOfRange`](Error::FieldOutOfRange);
-    /// [`BatchSize`](Error::BatchSize) for more than 64 MiB; else as [`put`](Self::put), with nothing changed. In a pool that is
+    /// [`BatchSize`](Error::BatchSize) for more than 64 MiB of keys and values, the longer of those before and after; else as [`put`](Self::put), with nothing changed. In a pool that is
     /// full as good as no batch of several keys can be made, not even of deletes. Where a batch cannot be taken back
     /// either, because others took the last room meanwhile, the store refuses writes
     /// ([`Poisoned`](Error::Poisoned)): the batch is made when the store is opened again.
@@ -108,28 +109,54 @@ fn transaction<P: Pmem, T, E: From<Error>>(
     mut work: impl FnMut(&mut Transaction<'_, P>) -> Result<T, E>,
 ) -> Result<T, E> {
     for attempt in 0..ATTEMPTS {
-        let mut transaction =
-            Transaction { client: &mut *client, reads: BTreeMap::new(), writes: BTreeMap::new() };
+        let mut transaction = Transaction::new(&mut *client);
         let done = work(&mut transaction)?;
-        let batch = transaction.into_batch();
-        match client.write(&batch) {
-            Err(Error::ConditionFailed { .. }) => client.relax(attempt),
-            outcome => return outcome.map(|()| done).map_err(E::from),
+        let Transaction { reads, writes, has_changed, .. } = transaction;
+        if !has_changed {
+            match client.write(&batch_of(reads, writes)) {
+                Err(Error::ConditionFailed { .. }) => {}
+                outcome => return outcome.map(|()| done).map_err(E::from),
+            }
         }
+        client.relax(attempt);
     }
     Err(Error::Conflict { attempts: ATTEMPTS }.into())
+}
+
+/// What each key had when it was read first.
+type Reads = BTreeMap<Vec<u8>, Option<Version>>;
+/// What each key is to have.
+type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// What a transaction writes, on condition that what it has read is still so.
+fn batch_of(reads: Reads, writes: Writes) -> Batch {
+    let mut batch = Batch::new();
+    for (key, version) in reads {
+        batch.require(key, version.map_or(Condition::Absent, Condition::Version));
+    }
+    for (key, value) in writes {
+        match value {
+            Some(value) => batch.put(key, value),
+            None => batch.delete(key),
+        };
+    }
+    batch
 }
 
 /// What the work of a [transaction](Session::transaction) reads and writes through.
 pub struct Transaction<'s, P: Pmem = Hardware> {
     client: &'s mut Metered<P>,
-    /// What was read first of each key.
-    reads: BTreeMap<Vec<u8>, Option<Version>>,
-    /// What each key is to have.
-    writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    reads: Reads,
+    writes: Writes,
+    /// A key that was read twice had two values: the transaction is made again.
+    has_changed: bool,
 }
 
-impl<P: Pmem> Transaction<'_, P> {
+impl<'s, P: Pmem> Transaction<'s, P> {
+    fn new(client: &'s mut Metered<P>) -> Self {
+        Self { client, reads: Reads::new(), writes: Writes::new(), has_changed: false }
+    }
+
     /// A copy of the value of `key`: what the transaction has written there, if it has.
     ///
     /// # Errors
@@ -140,8 +167,10 @@ impl<P: Pmem> Transaction<'_, P> {
             return Ok(written.clone());
         }
         let value = self.client.get_with(key, <[u8]>::to_vec)?;
-        if !self.reads.contains_key(key) {
-            self.reads.insert(key.to_vec(), value.as_ref().map(Version::of));
+        let version = value.as_ref().map(Version::of);
+        match self.reads.get(key) {
+            Some(before) => self.has_changed |= *before != version,
+            None => drop(self.reads.insert(key.to_vec(), version)),
         }
         Ok(value)
     }
@@ -162,21 +191,6 @@ impl<P: Pmem> Transaction<'_, P> {
     /// Removes `key` when the transaction ends.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         self.writes.insert(key.as_ref().to_vec(), None);
-    }
-
-    /// What it writes, on condition that what it has read is still so.
-    fn into_batch(self) -> Batch {
-        let mut batch = Batch::new();
-        for (key, version) in self.reads {
-            batch.require(key, version.map_or(Condition::Absent, Condition::Version));
-        }
-        for (key, value) in self.writes {
-            match value {
-                Some(value) => batch.put(key, value),
-                None => batch.delete(key),
-            };
-        }
-        batch
     }
 }
 

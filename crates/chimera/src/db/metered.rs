@@ -7,9 +7,10 @@ use chimera_pmem::environment::Origin;
 use super::forked::refuse;
 use crate::engine::contract::client::{Client, Written};
 use crate::engine::contract::listed::Listed;
+use crate::engine::shared::batch::{self, Outcome};
 #[cfg(feature = "baselines")]
 use crate::engine::shared::read;
-use crate::engine::shared::{batch, conditional, order, scan, settle, update, writes};
+use crate::engine::shared::{conditional, order, scan, settle, update, writes};
 use crate::engine::{AnySession, Engine, each_session};
 use crate::metrics::{Meter, Started};
 use crate::ordered::{Cursor, Direction};
@@ -114,16 +115,17 @@ impl<P: Pmem> Metered<P> {
         let outcome = each_session!(&mut self.session, engine, client => {
             engine.core().settled(batch::write(&**engine, client, batch))
         });
-        if let Ok(done) = &outcome {
+        if let Ok(Outcome::Refused(condition)) = outcome {
+            self.ended(started, &outcome, Count::SwapsRefused, Some(Timed::Batch));
+            return Err(Error::ConditionFailed { condition });
+        }
+        if let Ok(Outcome::Done(done)) = &outcome {
             self.meter.count_many(Count::Inserts, done.inserted);
             self.meter.count_many(Count::Overwrites, done.overwritten);
             self.meter.count_many(Count::Deletes, done.deleted);
             self.meter.count_many(Count::ValueBytesWritten, done.value_bytes);
         }
-        match &outcome {
-            Err(Error::ConditionFailed { .. }) => self.meter.count(Count::SwapsRefused),
-            _ => self.ended(started, &outcome, Count::Batches, Some(Timed::Batch)),
-        }
+        self.ended(started, &outcome, Count::Batches, Some(Timed::Batch));
         outcome.map(drop)
     }
 

@@ -47,7 +47,6 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Blocks that were never handed out, or given back, and that the capacity allows.
-    #[cfg(not(loom))]
     pub(crate) fn fresh_blocks(&self) -> u64 {
         let handing_out = self.lock_hand_out();
         handing_out.blocks_max.saturating_sub(self.used.load(Ordering::Acquire))

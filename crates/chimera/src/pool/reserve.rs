@@ -104,7 +104,6 @@ impl<P: Pmem> Pool<P> {
     }
 
     /// Blocks of the reserve.
-    #[cfg(not(loom))]
     pub(crate) fn reserve_blocks(&self) -> u64 {
         self.lock_hand_out().reserve.blocks_left_by(Purpose::Put)
     }

@@ -52,7 +52,12 @@ pub(crate) mod steps {
 }
 
 const HEADER_BYTES: u64 = 32;
-const CHANGE_BYTES: usize = 16;
+/// More bytes than any record has: of the changes of a batch, and of the headers of its pieces.
+const RECORD_BYTES_MAX: u64 = 2 * BYTES_MAX;
+/// Bytes of a change beside its key and value.
+pub(crate) const CHANGE_BYTES: usize = 16;
+/// Most bytes of the changes of a batch.
+pub(crate) const BYTES_MAX: u64 = 64 << 20;
 const PUT: u32 = 1;
 const DELETE: u32 = 2;
 
@@ -63,15 +68,19 @@ pub(crate) struct FoundChange {
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// A whole record.
+/// A whole record, as it was found.
 #[derive(Debug)]
 pub(crate) struct FoundRecord {
-    /// Where its first piece lies.
-    pub(crate) at: u64,
-    /// The numbers of its pieces, of those that were looked at, and what it has of each.
+    id: u64,
+    /// The numbers of its pieces, of those that were looked at, in their order, and what it has of each.
     pub(crate) pieces: Vec<(usize, Extent)>,
-    /// Its changes; none where they are not what a program writes.
-    pub(crate) changes: Option<Vec<FoundChange>>,
+}
+
+impl FoundRecord {
+    /// Where its first piece lies.
+    pub(crate) fn at(&self) -> u64 {
+        self.pieces[0].1.offset()
+    }
 }
 
 /// Adds a change to the bytes of a record.
@@ -143,67 +152,80 @@ pub(crate) fn clear<P: Pmem>(pool: &Pool<P>, at: u64) {
     pool.pmem.fence(sites::CLEAR);
 }
 
-/// A piece, as it was found.
+/// A piece, as its header says.
 struct FoundPiece {
-    number_of_piece: usize,
-    /// What of it the record has.
-    whole: Extent,
     id: u64,
     number: u32,
     count: u32,
-    bytes: Vec<u8>,
+    number_of_piece: usize,
+    /// What of it the record has.
+    whole: Extent,
 }
 
-/// The whole records in these pieces.
-pub(crate) fn read<P: Pmem>(pool: &Pool<P>, hash: KeyHash, pieces: &[Piece]) -> Vec<FoundRecord> {
-    let mut found: Vec<FoundPiece> = (0..)
-        .zip(pieces)
-        .filter_map(|(number, piece)| read_piece((pool, hash), number, piece.bytes))
-        .collect();
-    found.sort_unstable_by_key(|piece| (piece.id, piece.number));
-    let records = found.chunk_by(|one, next| one.id == next.id);
-    records.filter_map(record_of).collect()
+/// The whole records in these pieces. Of each the bytes are read, and not kept.
+pub(crate) fn find<P: Pmem>(pool: &Pool<P>, hash: KeyHash, pieces: &[Piece]) -> Vec<FoundRecord> {
+    let headers = pieces.iter().enumerate();
+    let headers = headers.filter_map(|(number, piece)| read_header(pool, number, piece.bytes));
+    let mut headers: Vec<_> = headers.collect();
+    headers.sort_unstable_by_key(|piece| (piece.id, piece.number));
+    let records = headers.chunk_by(|one, next| one.id == next.id);
+    let records = records.filter_map(record_of);
+    records.filter(|record| read_bytes(pool, hash, record).is_some()).collect()
 }
 
-/// A record of all pieces with its id, if they are whole.
+/// A record of all pieces with its id, if they are there, and no more than a record has.
 fn record_of(pieces: &[FoundPiece]) -> Option<FoundRecord> {
-    let count = pieces[0].count;
+    let FoundPiece { id, count, .. } = pieces[0];
     let is_next =
         |(number, piece): (u32, &FoundPiece)| piece.number == number && piece.count == count;
-    if pieces.len() as u64 != u64::from(count) || !(0..).zip(pieces).all(is_next) {
-        return None;
-    }
-    let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.iter().copied()).collect();
-    Some(FoundRecord {
-        at: pieces[0].whole.offset(),
-        pieces: pieces.iter().map(|piece| (piece.number_of_piece, piece.whole)).collect(),
-        changes: changes(&bytes),
-    })
+    let bytes: u64 = pieces.iter().map(|piece| piece.whole.length()).sum();
+    let is_whole = pieces.len() as u64 == u64::from(count) && (0..).zip(pieces).all(is_next);
+    let pieces = pieces.iter().map(|piece| (piece.number_of_piece, piece.whole)).collect();
+    (is_whole && bytes <= RECORD_BYTES_MAX).then_some(FoundRecord { id, pieces })
 }
 
-fn read_piece<P: Pmem>(
-    (pool, hash): (&Pool<P>, KeyHash),
+fn read_header<P: Pmem>(
+    pool: &Pool<P>,
     number_of_piece: usize,
     piece: Extent,
 ) -> Option<FoundPiece> {
-    let (at, pmem) = (piece.offset(), &pool.pmem);
+    let at = piece.offset();
     let room = (piece.length() & !7).checked_sub(HEADER_BYTES)?;
-    let [id, numbers, length, found] =
-        std::array::from_fn(|word| pmem.load_u64(at + 8 * word as u64));
-    if id == 0 || length > room {
-        return None;
-    }
-    let mut bytes = vec![0; length as usize];
-    pmem.read(pool.extent(at + HEADER_BYTES, length), &mut bytes);
-    let is_whole = found == check(hash, at, &[id, numbers, length], &bytes);
-    (is_whole || pmem.skips(steps::READ_CHECK)).then_some(FoundPiece {
-        number_of_piece,
-        whole: pool.extent(at, HEADER_BYTES + length),
+    let [id, numbers, length] =
+        std::array::from_fn(|word| pool.pmem.load_u64(at + 8 * word as u64));
+    (id != 0 && length <= room).then(|| FoundPiece {
         id,
         number: numbers as u32,
         count: (numbers >> 32) as u32,
-        bytes,
+        number_of_piece,
+        whole: pool.extent(at, HEADER_BYTES + length),
     })
+}
+
+/// The bytes of a record, if all of its pieces match their checks.
+fn read_bytes<P: Pmem>(pool: &Pool<P>, hash: KeyHash, record: &FoundRecord) -> Option<Vec<u8>> {
+    let (pmem, mut all) = (&pool.pmem, Vec::new());
+    for (number, (_, whole)) in (0_u64..).zip(&record.pieces) {
+        let (at, length) = (whole.offset(), whole.length() - HEADER_BYTES);
+        let begin = all.len();
+        all.resize(begin + length as usize, 0);
+        pmem.read(pool.extent(at + HEADER_BYTES, length), &mut all[begin..]);
+        let header = [record.id, number | (record.pieces.len() as u64) << 32, length];
+        let is_right = pmem.load_u64(at + 24) == check(hash, at, &header, &all[begin..]);
+        if !(is_right || pmem.skips(steps::READ_CHECK)) {
+            return None;
+        }
+    }
+    Some(all)
+}
+
+/// The changes that a record says, in their order; `None` where it says anything else.
+pub(crate) fn read<P: Pmem>(
+    pool: &Pool<P>,
+    hash: KeyHash,
+    record: &FoundRecord,
+) -> Option<Vec<FoundChange>> {
+    changes(&read_bytes(pool, hash, record)?)
 }
 
 fn check(hash: KeyHash, at: u64, [id, numbers, length]: &[u64; 3], bytes: &[u8]) -> u64 {

@@ -206,10 +206,10 @@ pub enum Error {
     /// A batch that changes too much. Nothing was changed.
     #[error("the batch changes {found} bytes, and one can change {most}: divide it")]
     BatchSize {
-        /// Bytes of its changes.
-        found: usize,
+        /// 16 bytes for each key, those of the keys and of the longer of their values before and after, as far as they were read.
+        found: u64,
         /// Most bytes.
-        most: usize,
+        most: u64,
     },
     /// A store that is opened for reading has a batch that a crash has cut off.
     #[error(

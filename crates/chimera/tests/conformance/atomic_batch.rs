@@ -21,6 +21,8 @@ pub(crate) const TESTS: &[Test] = tests![
     a_batch_in_a_full_store_is_made_or_not: needs atomic_batch,
     batches_of_many_sessions_in_a_full_store: needs atomic_batch,
     a_transaction_reads_what_it_writes: needs atomic_batch,
+    a_transaction_that_reads_two_values_is_made_again: needs atomic_batch,
+    a_transaction_that_panics_holds_nothing: needs atomic_batch,
     transactions_keep_a_sum: needs atomic_batch,
     a_transaction_that_others_overtake_gives_up: needs atomic_batch,
     a_store_for_reading_refuses_batches: needs atomic_batch,
@@ -477,6 +479,48 @@ fn a_transaction_reads_what_it_writes(configuration: &Configuration) {
     });
     assert!(matches!(stopped, Err(Error::NotOrdered)));
     assert_holds(&db, &expected);
+}
+
+/// A flag that goes up and down again while a transaction reads it twice.
+fn a_transaction_that_reads_two_values_is_made_again(configuration: &Configuration) {
+    let (_directory, db) = db(configuration);
+    configuration.fill(&mut db.session(), [0, 1], 1);
+    let key = |number| configuration.key(number);
+    let mut tried = 0;
+    let done = db.session().transaction(|keys| {
+        tried += 1;
+        let first = keys.get(key(0))?;
+        if tried == 1 {
+            db.put(key(0), configuration.value(0, 2))?;
+        }
+        let second = keys.get(key(0))?;
+        if tried == 1 {
+            db.put(key(0), configuration.value(0, 1))?;
+            assert_ne!(first, second);
+        }
+        keys.put(key(1), second.expect("it is there"));
+        Ok::<_, Error>(first)
+    });
+    assert_eq!(done.expect("room"), Some(configuration.value(0, 1)));
+    assert_eq!(tried, 2);
+    assert_eq!(db.get(key(1)).expect("a get"), Some(configuration.value(0, 1)));
+}
+
+fn a_transaction_that_panics_holds_nothing(configuration: &Configuration) {
+    let (_directory, db) = db(configuration);
+    configuration.fill(&mut db.session(), 0..3, 1);
+    let work = || {
+        let panicking = |keys: &mut chimera::Transaction<'_>| -> Result<(), Error> {
+            keys.put(configuration.key(1), configuration.value(1, 2));
+            panic!("in the middle of a transaction");
+        };
+        db.session().transaction(panicking)
+    };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    assert!(outcome.is_err());
+    assert_holds(&db, &configuration.records(0..3, 1));
+    db.write(&batch_of(configuration, 0..3, 2)).expect("nothing was held");
+    assert_holds(&db, &configuration.records(0..3, 2));
 }
 
 fn transactions_keep_a_sum(configuration: &Configuration) {

@@ -83,7 +83,8 @@ impl<P: Pmem> Index<P> {
         self.shards.shard(shard).lock(&core.poison, &**core.environment())
     }
 
-    /// Locks the MemTable of a shard for a write of a session to a key with this hash: waits for a batch that holds it.
+    /// Locks the MemTable of a shard for a write, of batch `own` or of none, to a key with this hash: waits for another batch
+    /// that holds it.
     ///
     /// # Errors
     /// When writes are refused.
@@ -92,13 +93,13 @@ impl<P: Pmem> Index<P> {
         &self,
         shard: u32,
         hash: u64,
-        session: u32,
+        own: u64,
     ) -> Result<Locked<'_, Writing>> {
         let writing = self.lock_to_look(shard);
         if self.core().poison.is_quiet() {
             return Ok(writing);
         }
-        self.lock_beside_batches(writing, shard, hash, session)
+        self.lock_beside_batches(writing, shard, hash, own)
     }
 
     #[cold]
@@ -108,13 +109,13 @@ impl<P: Pmem> Index<P> {
         mut writing: Locked<'a, Writing>,
         shard: u32,
         hash: u64,
-        session: u32,
+        own: u64,
     ) -> Result<Locked<'a, Writing>> {
         let core = self.core();
-        while !core.poison.admits(hash, session)? {
+        while !core.poison.admits(hash, own)? {
             // The batch needs the lock.
             drop(writing);
-            core.poison.wait_for(hash, session, &**core.environment());
+            core.poison.wait_for(hash, own, &**core.environment());
             writing = self.lock_to_look(shard);
         }
         Ok(writing)

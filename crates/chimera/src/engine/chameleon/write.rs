@@ -32,9 +32,8 @@ impl<P: Pmem> Chameleon<P> {
         }
         let is_new = self.or_with_room(client, |client| {
             let shard = shards.number_of(key.hash);
-            let number = client.shared.number;
             let mut writing =
-                self.flusher().lock_to_write(number, key.hash, shard, Need::Growth)?;
+                self.flusher().lock_to_write(&client.shared, key.hash, shard, Need::Growth)?;
             let old = if self.blind_puts {
                 index.find_recent(shard, key)?
             } else {
@@ -63,9 +62,8 @@ impl<P: Pmem> Chameleon<P> {
         let key = Key { hash, bytes: key };
         let removed = self.or_with_room(client, |client| {
             let shard = index.shards().number_of(hash);
-            let number = client.shared.number;
             let mut writing =
-                self.flusher().lock_to_write(number, key.hash, shard, Need::Delete)?;
+                self.flusher().lock_to_write(&client.shared, key.hash, shard, Need::Delete)?;
             let old = index.find_locked(shard, key)?;
             let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
             if let Some(expected) = expected {
@@ -95,9 +93,8 @@ impl<P: Pmem> Chameleon<P> {
         let key = Key { hash, bytes: key };
         let swap = self.or_with_room(client, |client| {
             let shard = index.shards().number_of(hash);
-            let number = client.shared.number;
             let mut writing =
-                self.flusher().lock_to_write(number, key.hash, shard, Need::Growth)?;
+                self.flusher().lock_to_write(&client.shared, key.hash, shard, Need::Growth)?;
             let old = index.find_locked(shard, key)?;
             let Some(found) = old.entry.filter(|_| old.is_live()) else { return Ok(Swap::Missing) };
             index.records().read_found(found, hash, &mut client.shared.value)?;
@@ -122,9 +119,8 @@ impl<P: Pmem> Chameleon<P> {
         let key = Key { hash, bytes: key };
         let is_new = self.or_with_room(client, |client| {
             let shard = index.shards().number_of(hash);
-            let number = client.shared.number;
             let mut writing =
-                self.flusher().lock_to_write(number, key.hash, shard, Need::Growth)?;
+                self.flusher().lock_to_write(&client.shared, key.hash, shard, Need::Growth)?;
             // All of the index, also where puts are blind.
             let old = index.find_locked(shard, key)?;
             if !old.is_live() {

@@ -15,6 +15,8 @@ pub(crate) enum Written {
 pub(crate) struct SharedClient {
     /// For counters.
     pub(crate) number: u32,
+    /// The batch that it makes; 0 for none.
+    pub(crate) batch: u64,
     /// For metrics.
     pub(crate) written: Written,
     /// Gets before the next one that verifies the sum of its value, where a part of them does.

@@ -3,7 +3,7 @@
 use chimera_pmem::Environment;
 
 use super::held_keys::HeldKeys;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock, until_some};
 use crate::types::error::{Error, Result};
 
@@ -24,6 +24,8 @@ pub(crate) struct Poison {
     /// The failure; none for a store open for reading only.
     reason: Mutex<Option<String>>,
     held: HeldKeys,
+    /// Batches so far.
+    batches: AtomicU64,
 }
 
 impl Poison {
@@ -34,9 +36,9 @@ impl Poison {
     /// Refuses writes from now on. The first reason stays.
     #[cold]
     pub(crate) fn poison(&self, reason: &str) {
-        log::error!("the store refuses writes from now on: {reason}");
         lock(&self.reason).get_or_insert_with(|| reason.to_owned());
         self.state.fetch_or(REFUSES, Ordering::Release);
+        log::error!("the store refuses writes from now on: {reason}");
     }
 
     /// # Errors
@@ -52,34 +54,42 @@ impl Poison {
         self.state.load(Ordering::Acquire) == 0
     }
 
-    /// Whether a session that has locked a key with this hash may write: not while a batch of another session holds it.
+    /// Whether a writer that has locked a key with this hash, of batch `own` or of none, may write: not while another batch
+    /// holds it.
     ///
     /// # Errors
     /// As [`check`](Self::check).
     #[cold]
-    pub(crate) fn admits(&self, hash: u64, session: u32) -> Result<bool> {
-        self.refuse().map(|()| !self.held.is_held(hash, session))
+    pub(crate) fn admits(&self, hash: u64, own: u64) -> Result<bool> {
+        // Asked first: a batch that leaves the store in doubt has said so before it lets go.
+        let is_held = self.held.is_held(hash, own);
+        self.refuse().map(|()| !is_held)
     }
 
-    /// Waits until no batch of another session holds keys with this hash. The caller has locked nothing.
+    /// Waits until no batch but `own` holds keys with this hash. The caller has locked nothing.
     #[cold]
-    pub(crate) fn wait_for(&self, hash: u64, session: u32, environment: &dyn Environment) {
-        until_some(environment, || (!self.held.is_held(hash, session)).then_some(()));
+    pub(crate) fn wait_for(&self, hash: u64, own: u64, environment: &dyn Environment) {
+        until_some(environment, || (!self.held.is_held(hash, own)).then_some(()));
     }
 
-    /// Before a session takes space for a write, with nothing locked: waits for a batch that lets nobody else write.
+    /// Before a writer takes space, with nothing locked: waits for another batch that lets nobody else write.
     ///
     /// # Errors
     /// As [`check`](Self::check).
     #[inline(always)]
-    pub(crate) fn check_space(&self, session: u32, environment: &dyn Environment) -> Result<()> {
-        if self.is_quiet() { Ok(()) } else { self.wait_for_space(session, environment) }
+    pub(crate) fn check_space(&self, own: u64, environment: &dyn Environment) -> Result<()> {
+        if self.is_quiet() { Ok(()) } else { self.wait_for_space(own, environment) }
     }
 
     #[cold]
-    fn wait_for_space(&self, session: u32, environment: &dyn Environment) -> Result<()> {
-        until_some(environment, || (!self.held.has_one_writer(session)).then_some(()));
+    fn wait_for_space(&self, own: u64, environment: &dyn Environment) -> Result<()> {
+        until_some(environment, || (!self.has_one_writer(own)).then_some(()));
         self.refuse()
+    }
+
+    /// Whether another batch than `own` lets nobody else write.
+    pub(crate) fn has_one_writer(&self, own: u64) -> bool {
+        self.held.has_one_writer(own)
     }
 
     /// The failure, if there was one.
@@ -122,12 +132,17 @@ impl Drop for PoisonOnPanic<'_> {
     }
 }
 
-/// A batch that holds its keys. Dropping it lets go of them.
+/// A batch that holds its keys. Dropping it lets go of them; if that is a panic, writes are refused first.
 pub(crate) struct Batching<'a> {
     _poison: PoisonOnPanic<'a>,
+    held: HeldParts<'a>,
+}
+
+/// The parts that a batch holds. Dropped behind the field before it.
+struct HeldParts<'a> {
     poison: &'a Poison,
     environment: &'a dyn Environment,
-    session: u32,
+    batch: u64,
     parts: Vec<usize>,
     is_alone: bool,
 }
@@ -141,39 +156,39 @@ impl<'a> Batching<'a> {
     pub(crate) fn begin(
         poison: &'a Poison,
         environment: &'a dyn Environment,
-        session: u32,
         hashes: &[u64],
         pass: impl Fn(u64),
     ) -> Result<Self> {
         let mut parts: Vec<usize> = hashes.iter().map(|hash| HeldKeys::part_of(*hash)).collect();
         parts.sort_unstable();
         parts.dedup();
+        let batch = poison.batches.fetch_add(1, Ordering::Relaxed) + 1;
         poison.state.fetch_add(BATCH, Ordering::AcqRel);
-        poison.held.take(&parts, session, environment);
-        let batching = Self {
-            _poison: poison.on_panic(),
-            poison,
-            environment,
-            session,
-            parts,
-            is_alone: false,
-        };
+        poison.held.take(&parts, batch, environment);
+        let held = HeldParts { poison, environment, batch, parts, is_alone: false };
+        let batching = Self { _poison: poison.on_panic(), held };
         for hash in hashes {
             pass(*hash);
         }
         poison.refuse().map(|()| batching)
     }
 
+    /// Its number, by which its own writes are known.
+    pub(crate) fn batch(&self) -> u64 {
+        self.held.batch
+    }
+
     /// Lets nobody else write, until it ends.
     #[cold]
     pub(crate) fn be_alone(&mut self) {
-        if !std::mem::replace(&mut self.is_alone, true) {
-            self.poison.held.take_alone(self.session, self.environment);
+        let HeldParts { poison, environment, batch, is_alone, .. } = &mut self.held;
+        if !std::mem::replace(is_alone, true) {
+            poison.held.take_alone(*batch, *environment);
         }
     }
 }
 
-impl Drop for Batching<'_> {
+impl Drop for HeldParts<'_> {
     fn drop(&mut self) {
         if self.is_alone {
             self.poison.held.release_alone();

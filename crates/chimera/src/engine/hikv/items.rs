@@ -101,13 +101,13 @@ impl<P: Pmem> Items<P> {
         self.heap.bytes() + self.keys.bytes()
     }
 
-    /// Locks the keys of this hash for a write of a session.
+    /// Locks the keys of this hash for a write, of a batch or of none.
     ///
     /// # Errors
     /// When writes are refused.
     #[inline(always)]
-    pub(super) fn lock_key_to_write(&self, hash: u64, session: u32) -> Result<KeyGuard<'_>> {
-        self.keys.lock_to_write(hash, &self.core.poison, session)
+    pub(super) fn lock_key_to_write(&self, hash: u64, batch: u64) -> Result<KeyGuard<'_>> {
+        self.keys.lock_to_write(hash, &self.core.poison, batch)
     }
 
     /// Waits until whoever holds the lock of the keys of this hash has let go of it.

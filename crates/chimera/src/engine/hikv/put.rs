@@ -23,7 +23,7 @@ impl<P: Pmem> Hikv<P> {
         let booked = core.book(Operation::Insert, client.number);
         let hash = core.hash.of(key);
         items.index().prefetch(hash);
-        let _key = items.lock_key_to_write(hash, client.number)?;
+        let _key = items.lock_key_to_write(hash, client.batch)?;
         let old = items.find_locked(hash, key)?;
         if old.is_some() {
             booked.is(Operation::Overwrite);
@@ -43,7 +43,7 @@ impl<P: Pmem> Hikv<P> {
         let items = self.items();
         let _booked = items.core().book(Operation::Insert, client.number);
         items.index().prefetch(hash);
-        let _key = items.lock_key_to_write(hash, client.number)?;
+        let _key = items.lock_key_to_write(hash, client.batch)?;
         if items.find_locked(hash, key)?.is_some() {
             return Ok(false);
         }
@@ -94,7 +94,7 @@ impl<P: Pmem> Hikv<P> {
         let items = self.items();
         let _booked = items.core().book(Operation::Update, client.number);
         items.index().prefetch(hash);
-        let _key = items.lock_key_to_write(hash, client.number)?;
+        let _key = items.lock_key_to_write(hash, client.batch)?;
         let Some(old) = items.find_locked(hash, key)? else { return Ok(Swap::Missing) };
         items.read_item(&old, hash, &mut client.value, true).map_err(Unsound::into_error)?;
         swap_read(client, expected, new, |client| {
@@ -108,7 +108,7 @@ impl<P: Pmem> Hikv<P> {
         let _booked = core.book(Operation::Delete, client.number);
         let hash = core.hash.of(key);
         items.index().prefetch(hash);
-        let _key = items.lock_key_to_write(hash, client.number)?;
+        let _key = items.lock_key_to_write(hash, client.batch)?;
         let Some(old) = items.find_locked(hash, key)? else { return Ok(false) };
         self.remove_found(client, hash, key, &old)?;
         Ok(true)
@@ -125,7 +125,7 @@ impl<P: Pmem> Hikv<P> {
         let items = self.items();
         let _booked = items.core().book(Operation::Delete, client.number);
         items.index().prefetch(hash);
-        let _key = items.lock_key_to_write(hash, client.number)?;
+        let _key = items.lock_key_to_write(hash, client.batch)?;
         let Some(old) = items.find_locked(hash, key)? else { return Ok(Swap::Missing) };
         items.read_item(&old, hash, &mut client.value, true).map_err(Unsound::into_error)?;
         if client.value != expected {

@@ -18,7 +18,7 @@ pub(super) struct Writer<'e, P: Pmem, I>(pub(super) &'e LogHash<P, I>);
 impl<P: Pmem, I: LogIndex<P>> Writer<'_, P, I> {
     #[inline(always)]
     fn lock(&self, client: &LogHashClient, hash: u64) -> Result<KeyGuard<'_>> {
-        self.0.keys.lock_to_write(hash, &self.0.core.poison, client.shared.number)
+        self.0.keys.lock_to_write(hash, &self.0.core.poison, client.shared.batch)
     }
 
     /// Stores `value` under `key`; tells whether the key is new.

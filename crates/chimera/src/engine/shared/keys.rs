@@ -40,7 +40,7 @@ impl KeyLocks {
         Ok(guard)
     }
 
-    /// As [`lock`](Self::lock), for a write of a session: waits for a batch that holds the keys.
+    /// As [`lock`](Self::lock), for a write, of batch `own` or of none: waits for another batch that holds the keys.
     ///
     /// # Errors
     /// When writes are refused.
@@ -49,14 +49,14 @@ impl KeyLocks {
         &'a self,
         hash: u64,
         poison: &'a Poison,
-        session: u32,
+        own: u64,
     ) -> Result<KeyGuard<'a>> {
         let guard = self.lock_to_look(hash, poison);
         // After locking: the holder before may have failed, or a batch may hold the key.
         if poison.is_quiet() {
             return Ok(guard);
         }
-        self.lock_beside_batches(guard, hash, poison, session)
+        self.lock_beside_batches(guard, hash, poison, own)
     }
 
     #[cold]
@@ -66,12 +66,12 @@ impl KeyLocks {
         mut guard: KeyGuard<'a>,
         hash: u64,
         poison: &'a Poison,
-        session: u32,
+        own: u64,
     ) -> Result<KeyGuard<'a>> {
-        while !poison.admits(hash, session)? {
+        while !poison.admits(hash, own)? {
             // The batch needs the lock.
             drop(guard);
-            poison.wait_for(hash, session, &*self.environment);
+            poison.wait_for(hash, own, &*self.environment);
             guard = self.lock_to_look(hash, poison);
         }
         Ok(guard)

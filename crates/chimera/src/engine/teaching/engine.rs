@@ -29,13 +29,13 @@ impl<P: Pmem> Teaching<P> {
         lock_relaxing(&self.state, &**self.core.environment())
     }
 
-    /// Locks the store for a write of a session to a key with this hash: waits for a batch that holds it.
-    fn lock_to_write(&self, hash: u64, session: u32) -> Result<MutexGuard<'_, State<P>>> {
+    /// Locks the store for a write, of batch `own` or of none, to a key with this hash: waits for another batch that holds it.
+    fn lock_to_write(&self, hash: u64, own: u64) -> Result<MutexGuard<'_, State<P>>> {
         let (mut state, poison) = (self.lock(), &self.core.poison);
-        while !poison.is_quiet() && !poison.admits(hash, session)? {
+        while !poison.is_quiet() && !poison.admits(hash, own)? {
             // The batch needs the lock.
             drop(state);
-            poison.wait_for(hash, session, &**self.core.environment());
+            poison.wait_for(hash, own, &**self.core.environment());
             state = self.lock();
         }
         Ok(state)
@@ -111,8 +111,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     fn put(&self, client: &mut SharedClient, key: &[u8], value: &[u8]) -> Result<bool> {
         let booked = self.core.book(Operation::Insert, client.number);
         let hash = self.core.hash.of(key);
-        let is_new =
-            self.write(&mut *self.lock_to_write(hash, client.number)?, hash, key, value)?;
+        let is_new = self.write(&mut *self.lock_to_write(hash, client.batch)?, hash, key, value)?;
         if !is_new {
             booked.is(Operation::Overwrite);
         }
@@ -141,7 +140,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         _verify: bool,
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Update, client.number);
-        let mut state = self.lock_to_write(hash, client.number)?;
+        let mut state = self.lock_to_write(hash, client.batch)?;
         if !state.find(hash, key, &mut client.value, true)? {
             return Ok(Swap::Missing);
         }
@@ -156,7 +155,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         value: &[u8],
     ) -> Result<bool> {
         let _booked = self.core.book(Operation::Insert, client.number);
-        let mut state = self.lock_to_write(hash, client.number)?;
+        let mut state = self.lock_to_write(hash, client.batch)?;
         if state.find(hash, key, &mut client.value, true)? {
             return Ok(false);
         }
@@ -171,7 +170,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         expected: &[u8],
     ) -> Result<Swap> {
         let _booked = self.core.book(Operation::Delete, client.number);
-        let mut state = self.lock_to_write(hash, client.number)?;
+        let mut state = self.lock_to_write(hash, client.batch)?;
         if !state.find(hash, key, &mut client.value, true)? {
             return Ok(Swap::Missing);
         }
@@ -194,7 +193,7 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
     fn delete(&self, client: &mut SharedClient, key: &[u8]) -> Result<bool> {
         let _booked = self.core.book(Operation::Delete, client.number);
         let hash = self.core.hash.of(key);
-        let mut state = self.lock_to_write(hash, client.number)?;
+        let mut state = self.lock_to_write(hash, client.batch)?;
         // A record that is damaged is not touched.
         if !state.find(hash, key, &mut client.value, true)? {
             return Ok(false);

@@ -72,7 +72,7 @@ impl<'r, P: Pmem, V: Pages> Check<'r, P, V> {
         pool.pmem.prefetch(pool.extent(pool.map.block_at(block), pool.map.block_bytes));
         let shape = || {
             let flags = block_flags::read(pool, block).ok();
-            flags.map(|flags| flags & (block_flags::LARGE | block_flags::FREE))
+            flags.map(|flags| flags & (block_flags::LARGE | block_flags::FREE | block_flags::BATCH))
         };
         let shape_before = shape();
         let mut damages = BTreeSet::new();

@@ -263,12 +263,12 @@ impl<'r, P: Pmem, V: Pages> Recovery<'r, P, V> {
         let blocks = self.records.space().blocks();
         // Where they are damaged and salvaged, nobody writes again.
         let Ok(flags) = block_flags::read(pool, block) else { return false };
-        let is_left_alone = blocks.is_damaged(block) && flags & block_flags::FREE != 0;
-        if is_left_alone || pool.read_only {
-            return false;
-        }
         if flags & block_flags::BATCH != 0 {
             self.records.space().note_piece(block);
+            return false;
+        }
+        let is_left_alone = blocks.is_damaged(block) && flags & block_flags::FREE != 0;
+        if is_left_alone || pool.read_only {
             return false;
         }
         let logs = pages.spilling().filter(|_| !pool.was_clean());

@@ -38,7 +38,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         let (pool, pages) = (self.records().pool(), self.records().pages());
         let booked = self.records().core().book(Operation::Update, client.shared.number);
         self.records().index().prefetch_to_change(hash);
-        let _key = self.records().lock_key_to_write(hash, client.shared.number)?;
+        let _key = self.records().lock_key_to_write(hash, client.shared.batch)?;
         let prefetch = |place: &Place| pool.pmem.prefetch(pages.whole(pool, place));
         let existing = self.records().find_locked(hash, key, prefetch)?;
         let Some(existing) = existing else { return Ok(Swap::Missing) };
@@ -88,7 +88,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         let booked = records.core().book(Operation::UpdateInPlace, client.shared.number);
         let hash = records.core().hash.of(key);
         records.index().prefetch(hash);
-        let _key = records.lock_key_to_write(hash, client.shared.number)?;
+        let _key = records.lock_key_to_write(hash, client.shared.batch)?;
         let prefetch = |place: &Place| {
             prefetch_read(records.page_lock(place));
             if let Some(word_at) = pages.expected_word(place, key.len(), at) {

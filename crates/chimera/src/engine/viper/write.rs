@@ -96,12 +96,12 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
     pub(super) fn put(&self, client: &mut Client, key: &[u8], value: NewValue<'_>) -> Result<bool> {
         let (records, core) = (&self.records, self.core());
         // Before a block is looked for: where nobody may write, none may be made ready.
-        core.poison.check_space(client.shared.number, &**core.environment())?;
+        core.poison.check_space(client.shared.batch, &**core.environment())?;
         let booked = core.book(Operation::Insert, client.shared.number);
         let hash = core.hash.of(key);
         records.index().prefetch_to_change(hash);
         let reserved = records.space().reserve(client, key.len(), value.bytes.len())?;
-        let _key = records.lock_key_to_write(hash, client.shared.number)?;
+        let _key = records.lock_key_to_write(hash, client.shared.batch)?;
         records.index().prepare_insert().map_err(no_index_memory)?;
         let is_new = self.write(client, reserved, hash, key, value, None)?;
         if !is_new {
@@ -119,7 +119,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         value: &[u8],
     ) -> Result<bool> {
         let (records, core) = (&self.records, self.core());
-        core.poison.check_space(client.shared.number, &**core.environment())?;
+        core.poison.check_space(client.shared.batch, &**core.environment())?;
         let _booked = core.book(Operation::Insert, client.shared.number);
         records.index().prefetch_to_change(hash);
         let reserved = match records.space().reserve(client, key.len(), value.len()) {
@@ -127,7 +127,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
             Err(Error::PoolFull { .. }) if self.is_there(hash, key)? => return Ok(false),
             reserved => reserved?,
         };
-        let _key = records.lock_key_to_write(hash, client.shared.number)?;
+        let _key = records.lock_key_to_write(hash, client.shared.batch)?;
         // What was reserved is the place of the session's next record.
         if records.find_locked(hash, key, |_| {})?.is_some() {
             return Ok(false);
@@ -405,7 +405,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         let _booked = core.book(Operation::Delete, client.shared.number);
         let hash = core.hash.of(key);
         records.index().prefetch_to_change(hash);
-        let _key = records.lock_key_to_write(hash, client.shared.number)?;
+        let _key = records.lock_key_to_write(hash, client.shared.batch)?;
         let prefetch = |place: &Place| records.prefetch_to_retire(place);
         let Some(old) = records.find_locked(hash, key, prefetch)? else { return Ok(false) };
         self.remove(hash, key, &old)?;
@@ -424,7 +424,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         let (records, pool) = (&self.records, self.records.pool());
         let _booked = self.core().book(Operation::Delete, client.shared.number);
         records.index().prefetch_to_change(hash);
-        let _key = records.lock_key_to_write(hash, client.shared.number)?;
+        let _key = records.lock_key_to_write(hash, client.shared.batch)?;
         let prefetch = |place: &Place| pool.pmem.prefetch(records.pages().whole(pool, place));
         let Some(old) = records.find_locked(hash, key, prefetch)? else { return Ok(Swap::Missing) };
         let Existing { record, .. } = &old;

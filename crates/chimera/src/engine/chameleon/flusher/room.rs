@@ -5,6 +5,7 @@ use chimera_pmem::{Operation, Pmem};
 use super::Flusher;
 use crate::engine::chameleon::shard::{Locked, Writing};
 use crate::engine::chameleon::space::Need;
+use crate::engine::contract::client::SharedClient;
 use crate::types::error::{Error, Result};
 
 impl<P: Pmem> Flusher<P> {
@@ -19,18 +20,18 @@ impl<P: Pmem> Flusher<P> {
         self.locked_with_room(number, shard, need, || self.index().lock(shard))
     }
 
-    /// As [`lock_with_room`](Self::lock_with_room), for a write of session `number` to a key with this hash: waits for a batch
-    /// that holds it.
+    /// As [`lock_with_room`](Self::lock_with_room), for a write of a session to a key with this hash: waits for a batch that
+    /// holds it.
     #[inline]
     pub(crate) fn lock_to_write(
         &self,
-        number: u32,
+        client: &SharedClient,
         hash: u64,
         shard: u32,
         need: Need,
     ) -> Result<Locked<'_, Writing>> {
-        let lock = || self.index().lock_to_write(shard, hash, number);
-        self.locked_with_room(number, shard, need, lock)
+        let lock = || self.index().lock_to_write(shard, hash, client.batch);
+        self.locked_with_room(client.number, shard, need, lock)
     }
 
     #[inline(always)]

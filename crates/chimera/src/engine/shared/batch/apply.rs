@@ -8,41 +8,41 @@ use crate::engine::contract::engine::Engine;
 use crate::engine::contract::poison::Batching;
 use crate::types::error::{Error, Result};
 
-/// Times that a change is tried again, while nobody else may write, when the room that was set aside is given up: who was about
-/// to write before that may still take some of it.
-const TRIES: u32 = 16;
-
 /// What a batch has set aside, and its keys.
 pub(super) type Held<'h, 'k> = (&'h mut Cushion, &'h mut Batching<'k>);
+
+/// Why a batch was not made.
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// It was not taken back either: the store refuses writes.
+    pub(super) is_in_doubt: bool,
+}
 
 /// Makes all changes of a plan.
 ///
 /// # Errors
-/// Those of a put and of a delete, with all of it taken back; or else the store refuses writes.
+/// Those of a put and of a delete, with all of it taken back, or with the store in doubt.
 pub(super) fn all<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
     plan: &Plan<'_>,
     (cushion, batching): Held<'_, '_>,
-) -> Result<()> {
+) -> Result<(), Failed> {
     for (number, change) in plan.changes.iter().enumerate() {
         let done = |client: &mut E::Client| make(engine, client, change);
-        let made = with_room(engine, client, (cushion, batching), done);
-        if let Err(error) = made {
-            let made = plan.changes[..number].iter().rev();
-            for change in made {
-                let undo = |client: &mut E::Client| undo(engine, client, change);
-                if let Err(failed) = with_room(engine, client, (cushion, batching), undo) {
-                    let reason = format!(
-                        "a batch could not be made, because {error}, nor taken back, because {failed}: it is made when \
-                         the store is opened again"
-                    );
-                    engine.core().poison.poison(&reason);
-                    return Err(Error::Poisoned { reason });
-                }
+        let Err(error) = with_room(engine, client, (cushion, batching), done) else { continue };
+        for change in plan.changes[..number].iter().rev() {
+            let undo = |client: &mut E::Client| undo(engine, client, change);
+            if let Err(failed) = with_room(engine, client, (cushion, batching), undo) {
+                let reason = format!(
+                    "a batch could not be made, because {error}, nor taken back, because {failed}: it is made when \
+                     the store is opened again"
+                );
+                engine.core().poison.poison(&reason);
+                return Err(Failed { error: Error::Poisoned { reason }, is_in_doubt: true });
             }
-            return Err(error);
         }
+        return Err(Failed { error, is_in_doubt: false });
     }
     Ok(())
 }
@@ -71,21 +71,20 @@ fn undo<P: Pmem, E: Engine<P>>(
     }
 }
 
-/// Does `work`. Where the pool is full, what was set aside is given up, and it is tried again while nobody else may write.
+/// Does `work`. Where the pool is full, what was set aside is given up, and it is tried again while nobody else may write. More
+/// than once, because who was about to write before that may still take some of it, and leave it again.
 fn with_room<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
     (cushion, batching): Held<'_, '_>,
     work: impl Fn(&mut E::Client) -> Result<()>,
 ) -> Result<()> {
-    let mut tried = 0;
     loop {
         match work(client) {
-            Err(Error::PoolFull { .. }) if tried < TRIES => {
+            Err(Error::PoolFull { .. }) if cushion.tries_again() => {
                 batching.be_alone();
                 cushion.give_up(engine);
-                engine.core().environment().relax(tried);
-                tried += 1;
+                engine.core().environment().relax(0);
             }
             done => return done,
         }

@@ -25,21 +25,19 @@ mod plan;
 mod recover;
 mod space;
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Operation, Pmem};
 
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
 use crate::engine::contract::poison::Batching;
 use crate::records::batch_record;
 use crate::types::batch::{Batch, Write};
-use crate::types::error::{Error, Result};
+use crate::types::error::Result;
+use apply::Failed;
 use plan::Plan;
 
 pub(crate) use recover::recover;
 pub(crate) use space::give_back;
-
-/// Most bytes of the record of a batch.
-pub(crate) const BYTES_MAX: usize = 64 << 20;
 
 /// What a batch has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,28 +48,50 @@ pub(crate) struct Done {
     pub(crate) value_bytes: u64,
 }
 
+/// What came of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done(Done),
+    /// Nothing was written: this condition does not hold. Its number.
+    Refused(usize),
+}
+
 /// Makes all writes of a batch, if its conditions hold.
 pub(crate) fn write<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
     batch: &Batch,
-) -> Result<Done> {
+) -> Result<Outcome> {
     check(engine, batch)?;
     let core = engine.core();
-    let session = client.shared_ref().number;
     let writes = batch.writes.iter().map(|(key, _)| key);
     let keys = writes.chain(batch.conditions.iter().map(|(key, _)| key));
     let hashes: Vec<u64> = keys.map(|key| core.hash.of(key)).collect();
     let pass = |hash| engine.pass(hash);
-    let environment = &**core.environment();
-    let mut batching = Batching::begin(&core.poison, environment, session, &hashes, pass)?;
-    let plan = Plan::of(engine, client, batch)?;
+    let mut batching = Batching::begin(&core.poison, &**core.environment(), &hashes, pass)?;
+    client.shared().batch = batching.batch();
+    let made = write_held(engine, client, batch, &mut batching);
+    client.shared().batch = 0;
+    made
+}
+
+/// As [`write`], of a batch that holds its keys.
+fn write_held<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    batch: &Batch,
+    batching: &mut Batching<'_>,
+) -> Result<Outcome> {
+    let plan = match Plan::of(engine, client, batch)? {
+        Ok(plan) => plan,
+        Err(condition) => return Ok(Outcome::Refused(condition)),
+    };
     match &plan.changes[..] {
         [] => {}
         [change] => apply::make(engine, client, change)?,
-        _ => write_recorded(engine, client, &plan, &mut batching)?,
+        _ => write_recorded(engine, client, &plan, batching)?,
     }
-    Ok(plan.done())
+    Ok(Outcome::Done(plan.done()))
 }
 
 /// Makes the changes of a plan, which its record says before.
@@ -82,33 +102,32 @@ fn write_recorded<P: Pmem, E: Engine<P>>(
     batching: &mut Batching<'_>,
 ) -> Result<()> {
     let core = engine.core();
-    let bytes = plan.record();
-    if bytes.len() > BYTES_MAX {
-        return Err(Error::BatchSize { found: bytes.len(), most: BYTES_MAX });
-    }
-    let mut cushion = space::Cushion::new(space::set_aside(engine, plan)?);
-    let pieces = space::take(engine, bytes.len() as u64).inspect_err(|_| {
-        cushion.give_up(engine);
-    })?;
+    let (bytes, number) = (plan.record(), client.shared_ref().number);
+    let mut cushion = space::set_aside(engine, plan, batching.batch())?;
+    let taken = space::take(engine, bytes.len() as u64, batching.batch());
+    let pieces = taken.inspect_err(|_| cushion.give_up(engine))?;
     let at = pieces[0].bytes.offset();
     // What the session has written before survives where the batch does.
     engine.persist(client);
     {
-        let _booked = core.book(chimera_pmem::Operation::Batch, client.shared_ref().number);
+        let _booked = core.book(Operation::Batch, number);
         let change = |piece: &_, work: &dyn Fn()| engine.change_piece(piece, work);
         batch_record::write((&core.pool, core.hash), &pieces, &bytes, change);
         core.pool.pmem.operation_decided();
     }
     let applied = apply::all(engine, client, plan, (&mut cushion, batching));
-    let is_certain = applied.is_ok() || core.poison.failure().is_none();
-    if is_certain {
-        engine.persist(client);
-        let _booked = core.book(chimera_pmem::Operation::Batch, client.shared_ref().number);
-        batch_record::clear(&core.pool, at);
-        space::put_back(engine, pieces);
+    if let Err(Failed { is_in_doubt: true, error }) = applied {
+        // Whoever opens the store makes the batch.
+        return Err(error);
     }
+    engine.persist(client);
+    {
+        let _booked = core.book(Operation::Batch, number);
+        batch_record::clear(&core.pool, at);
+    }
+    space::put_back(engine, pieces);
     cushion.give_up(engine);
-    applied
+    applied.map_err(|failed| failed.error)
 }
 
 /// Refuses a batch with a key or a value that the store does not take.

@@ -10,8 +10,9 @@ use super::Done;
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
 use crate::engine::shared::writes::admit;
-use crate::records::batch_record;
+use crate::records::batch_record::{self, BYTES_MAX, CHANGE_BYTES};
 use crate::types::batch::{Batch, Write};
+use crate::types::durability::Durability;
 use crate::types::error::{Error, Result};
 
 /// A key that a batch changes.
@@ -43,7 +44,12 @@ enum New<'b> {
 }
 
 /// The keys of a batch, as far as they were read.
-struct States<'b>(BTreeMap<&'b [u8], State<'b>>);
+#[derive(Default)]
+struct States<'b> {
+    keys: BTreeMap<&'b [u8], State<'b>>,
+    /// Bytes of what they have.
+    bytes: u64,
+}
 
 impl<'b> States<'b> {
     /// The state of a key, which is read when it is met first.
@@ -53,11 +59,13 @@ impl<'b> States<'b> {
         client: &mut E::Client,
         key: &'b [u8],
     ) -> Result<&mut State<'b>> {
-        match self.0.entry(key) {
+        match self.keys.entry(key) {
             Entry::Occupied(found) => Ok(found.into_mut()),
             Entry::Vacant(place) => {
                 let is_there = engine.read(client, engine.core().hash.of(key), key)?;
                 let old = is_there.then(|| client.shared().value.clone());
+                self.bytes += (CHANGE_BYTES + key.len() + old.as_ref().map_or(0, Vec::len)) as u64;
+                check_bytes(self.bytes)?;
                 Ok(place.insert(State { old, new: New::Same }))
             }
         }
@@ -76,20 +84,20 @@ impl State<'_> {
 }
 
 impl<'b> Plan<'b> {
-    /// Reads the keys of a batch, which the caller holds, and looks at its conditions.
+    /// Reads the keys of a batch, which the caller holds, and looks at its conditions. The number of one that does not hold.
     ///
     /// # Errors
-    /// `ConditionFailed`; those of a get, and of a put.
+    /// `BatchSize`; those of a get, and of a put.
     pub(super) fn of<P: Pmem, E: Engine<P>>(
         engine: &E,
         client: &mut E::Client,
         batch: &'b Batch,
-    ) -> Result<Self> {
-        let mut states = States(BTreeMap::new());
+    ) -> Result<Result<Self, usize>> {
+        let mut states = States::default();
         for (number, (key, condition)) in batch.conditions.iter().enumerate() {
             let state = states.of(engine, client, key)?;
             if !condition.holds(state.old.as_deref()) {
-                return Err(Error::ConditionFailed { condition: number });
+                return Ok(Err(number));
             }
         }
         for (key, write) in &batch.writes {
@@ -103,20 +111,24 @@ impl<'b> Plan<'b> {
                 }
             };
         }
-        let states = states.0.into_iter();
+        // What is as it is to be may not be durable yet, where a session writes in batches of its own.
+        let is_batched = engine.durability(Durability::Immediate) == Durability::Batched;
+        let states = states.keys.into_iter();
         let mut changes: Vec<Change<'b>> = states
             .filter_map(|(key, State { old, new })| match new {
                 New::Same => None,
                 New::Value(value) => Some(Change { key, old, new: Some(value) }),
                 New::Nothing => Some(Change { key, old, new: None }),
             })
-            .filter(|change| change.old.as_deref() != change.new.as_deref())
+            .filter(|change| is_batched || change.old.as_deref() != change.new.as_deref())
+            .filter(|change| change.old.is_some() || change.new.is_some())
             .collect();
         changes.sort_by_key(Change::turn);
         for change in changes.iter().filter(|change| change.old.is_none()) {
             admit(engine, client, change.key)?;
         }
-        Ok(Self { changes })
+        let plan = Self { changes };
+        check_bytes(plan.bytes()).map(|()| Ok(plan))
     }
 
     /// The bytes of its record.
@@ -128,12 +140,12 @@ impl<'b> Plan<'b> {
         bytes
     }
 
-    /// Bytes of the keys that change, and of the longer of their values before and after.
+    /// Bytes of its record, if each key had the longer of its values before and after.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |change: &Change<'_>| {
             let longest = change.new.as_deref().map_or(0, <[u8]>::len);
             let longest = longest.max(change.old.as_ref().map_or(0, Vec::len));
-            (change.key.len() + longest) as u64
+            (CHANGE_BYTES + change.key.len() + longest) as u64
         };
         self.changes.iter().map(bytes).sum()
     }
@@ -166,6 +178,12 @@ impl Change<'_> {
             _ => REPLACES,
         }
     }
+}
+
+fn check_bytes(bytes: u64) -> Result<()> {
+    let is_possible = bytes <= BYTES_MAX;
+    let too_many = || Error::BatchSize { found: bytes, most: BYTES_MAX };
+    is_possible.then_some(()).ok_or_else(too_many)
 }
 
 /// A value with `delta` added to its number at `at`.

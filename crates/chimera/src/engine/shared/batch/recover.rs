@@ -1,10 +1,13 @@
 //! Ending batches that a crash has cut off.
 
+use std::collections::BTreeSet;
+
 use chimera_pmem::{Operation, Pmem};
 
 use super::space;
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
+use crate::engine::contract::upkeep::{Step, Upkeep};
 use crate::records::batch_record::{self, FoundChange, FoundRecord, sites, steps};
 use crate::types::error::{Error, Result};
 
@@ -12,8 +15,9 @@ use crate::types::error::{Error, Result};
 /// were.
 ///
 /// # Errors
-/// `BatchUnfinished` where nothing may be written, and a batch was cut off. `Corrupted` for a record that no program writes;
-/// those of a put and of a delete. With `salvage` such a batch stays as it is, and that is noted as a loss.
+/// `BatchUnfinished` where nothing may be written, and a batch was cut off. `Corrupted` for a record that no program writes,
+/// before anything is changed; those of a put and of a delete. With `salvage` a batch that cannot be made stays as it is, that is
+/// noted as a loss, and the store refuses writes.
 ///
 /// # Durability
 /// Each batch is durably made before its record is cleared. A crash before leaves the record.
@@ -24,39 +28,41 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
     }
     let core = engine.core();
     let (pool, _booked) = (&core.pool, core.book(Operation::Recovery, 0));
-    let records = batch_record::read(pool, core.hash, &pieces);
+    let mut records = batch_record::find(pool, core.hash, &pieces);
     if pool.read_only {
         let is_served = records.is_empty() || salvage;
         return if is_served { Ok(0) } else { Err(Error::BatchUnfinished) };
     }
-    let count = records.len() as u64;
-    let mut client = engine.client(0);
-    let (used, unused): (Vec<_>, Vec<_>) =
-        pieces.into_iter().enumerate().partition(|(number, _)| {
-            records.iter().any(|record| record.pieces.iter().any(|(of, _)| of == number))
-        });
-    // The batch may need their room.
+    for number in (0..records.len()).rev() {
+        match read(engine, &records[number]) {
+            Err(error) if salvage => {
+                let at = records.swap_remove(number).at();
+                pool.note_lost(&error, at);
+                batch_record::clear(pool, at);
+            }
+            changes => drop(changes?),
+        }
+    }
+    let used: BTreeSet<usize> =
+        records.iter().flat_map(|record| &record.pieces).map(|(number, _)| *number).collect();
+    let pieces = pieces.into_iter().enumerate();
+    let (used, unused): (Vec<_>, Vec<_>) = pieces.partition(|(number, _)| used.contains(number));
+    // The batches may need their room.
     for (_, piece) in unused {
         space::free(engine, piece);
     }
     write_back(engine, &records);
-    for record in records {
-        match end(engine, &mut client, &record) {
-            Ok(()) => {}
-            Err(error) if salvage => pool.note_lost(&error, record.at),
-            Err(error) => return Err(error),
+    let made = end_all(engine, &records, salvage)?;
+    if made == records.len() as u64 {
+        for (_, piece) in used {
+            space::free(engine, piece);
         }
-        batch_record::clear(pool, record.at);
-    }
-    engine.end(&mut client);
-    for (_, piece) in used {
-        space::free(engine, piece);
     }
     core.forget();
-    Ok(count)
+    Ok(made)
 }
 
-/// Makes records durable that a process may have stored, and not fenced, when it was killed.
+/// Makes durable what a process may have stored of records, and not fenced, when it was killed.
 fn write_back<P: Pmem, E: Engine<P>>(engine: &E, records: &[FoundRecord]) {
     let pool = &engine.core().pool;
     if !pool.may_hold_undurable() {
@@ -68,33 +74,108 @@ fn write_back<P: Pmem, E: Engine<P>>(engine: &E, records: &[FoundRecord]) {
     pool.pmem.fence(sites::FOUND);
 }
 
-/// Makes the changes of a batch again.
+/// Makes batches again, and clears their records. How many. With `salvage` the record of one that cannot be made stays.
+fn end_all<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    records: &[FoundRecord],
+    salvage: bool,
+) -> Result<u64> {
+    let (pool, mut client, mut made) = (&engine.core().pool, engine.client(0), 0);
+    let mut all = Ok(());
+    for record in records {
+        match end(engine, &mut client, record) {
+            Ok(()) => {
+                batch_record::clear(pool, record.at());
+                made += 1;
+            }
+            Err(error) if salvage => {
+                pool.note_lost(&error, record.at());
+                // The next opening makes it: what was written meanwhile would be undone.
+                engine.core().poison.poison("a batch that a crash has cut off cannot be made");
+            }
+            Err(error) => {
+                all = Err(error);
+                break;
+            }
+        }
+    }
+    engine.end(&mut client);
+    all.map(|()| made)
+}
+
+/// The changes of a record.
+///
+/// # Errors
+/// `Corrupted` where they are none that the store could have.
+fn read<P: Pmem, E: Engine<P>>(engine: &E, record: &FoundRecord) -> Result<Vec<FoundChange>> {
+    let core = engine.core();
+    let changes = batch_record::read(&core.pool, core.hash, record);
+    let is_possible = |FoundChange { key, value }: &FoundChange| {
+        let is_value = value.as_ref().is_none_or(|value| engine.check_value(value).is_ok());
+        engine.check_key(key).is_ok() && is_value
+    };
+    changes.filter(|changes| changes.iter().all(is_possible)).ok_or_else(|| {
+        Error::corrupted("the record of a batch says what no batch does", record.at())
+    })
+}
+
+/// Makes the changes of a batch again: deletes first, because they make room. Each key comes once, so their order does not
+/// matter.
 fn end<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
     record: &FoundRecord,
 ) -> Result<()> {
-    let nonsense = || Error::corrupted("the record of a batch says what no batch does", record.at);
-    let changes = record.changes.as_ref().ok_or_else(nonsense)?;
-    for FoundChange { key, value } in changes {
-        let is_possible = engine.check_key(key).is_ok()
-            && value.as_ref().is_none_or(|value| engine.check_value(value).is_ok());
-        if !is_possible {
-            return Err(nonsense());
-        }
-    }
+    let changes = read(engine, record)?;
     if engine.core().pool.pmem.skips(steps::REDO) {
         return Ok(());
     }
-    for FoundChange { key, value } in changes {
-        let is_there = engine.read(client, engine.core().hash.of(key), key)?;
-        match value {
-            Some(value) if is_there && client.shared().value == *value => {}
-            Some(value) => engine.put(client, key, value).map(drop)?,
-            None if is_there => engine.delete(client, key).map(drop)?,
-            None => {}
+    let (puts, deletes): (Vec<_>, Vec<_>) =
+        changes.iter().partition(|change| change.value.is_some());
+    for change in deletes.into_iter().chain(puts) {
+        match end_change(engine, client, change) {
+            Err(Error::PoolFull { .. }) => {
+                make_room(engine)?;
+                end_change(engine, client, change).map_err(without_room)?;
+            }
+            done => done?,
         }
     }
     engine.persist(client);
     Ok(())
+}
+
+/// Makes a change again, where the key is not as it is to be.
+fn end_change<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    FoundChange { key, value }: &FoundChange,
+) -> Result<()> {
+    let is_there = engine.read(client, engine.core().hash.of(key), key)?;
+    match value {
+        Some(value) if is_there && client.shared().value == *value => Ok(()),
+        Some(value) => engine.put(client, key, value).map(drop),
+        None if is_there => engine.delete(client, key).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Reclaims what space there is to be had.
+fn make_room<P: Pmem, E: Engine<P>>(engine: &E) -> Result<()> {
+    let upkeep = engine.upkeep();
+    while upkeep.is_rebuilding() && upkeep.rebuild_step() != Step::Done {}
+    while upkeep.reclaim_step(1)? != Step::Done {}
+    upkeep.end_reclaim();
+    Ok(())
+}
+
+fn without_room(error: Error) -> Error {
+    match error {
+        Error::PoolFull { reason } => {
+            let what = "a batch that a crash has cut off needs more room";
+            let todo = "give the store more capacity, or the disk, and open it again";
+            Error::PoolFull { reason: format!("{what} ({reason}); {todo}") }
+        }
+        error => error,
+    }
 }

@@ -12,31 +12,24 @@ use crate::types::error::Result;
 /// Bytes of pieces that are kept for the next batches.
 const KEPT_BYTES: u64 = 256 << 10;
 
-/// Pieces with room for a record of so many bytes: kept ones, and new ones.
+/// Bytes of a piece before those of a record.
+const HEADERS_BYTES: u64 = 64;
+
+/// Pieces with room for the record of batch `own`, of so many bytes: kept ones, and new ones.
 ///
 /// # Errors
 /// `PoolFull`, with nothing changed.
-pub(super) fn take<P: Pmem, E: Engine<P>>(engine: &E, bytes: u64) -> Result<Vec<Piece>> {
+pub(super) fn take<P: Pmem, E: Engine<P>>(engine: &E, bytes: u64, own: u64) -> Result<Vec<Piece>> {
     let (mut pieces, mut room) = (Vec::new(), 0);
-    while room < bytes || pieces.is_empty() {
-        let kept = lock(&engine.core().pieces).pop();
-        let piece = match kept {
-            Some(piece) => Ok(piece),
-            // Its header, and that of the run.
-            None => engine.take_piece(bytes - room + 64),
-        };
-        match piece {
-            Ok(piece) => {
-                room += batch_record::room(&piece);
-                pieces.push(piece);
-            }
-            Err(error) => {
-                put_back(engine, pieces);
-                return Err(error);
-            }
-        }
+    while room < bytes {
+        let Some(piece) = lock(&engine.core().pieces).pop() else { break };
+        room += batch_record::room(&piece);
+        pieces.push(piece);
     }
-    Ok(pieces)
+    if room >= bytes {
+        return Ok(pieces);
+    }
+    take_pieces(engine, bytes, own, pieces, batch_record::room)
 }
 
 /// Keeps pieces for the next batches. What is too much is freed.
@@ -68,47 +61,90 @@ pub(super) fn free<P: Pmem, E: Engine<P>>(engine: &E, piece: Piece) {
 }
 
 /// Room that is given up when it is needed.
-pub(super) struct Cushion(Vec<Piece>);
+pub(super) struct Cushion {
+    pieces: Vec<Piece>,
+    tries_left: u32,
+}
 
 impl Cushion {
-    pub(super) fn new(pieces: Vec<Piece>) -> Self {
-        Self(pieces)
+    /// Times that a batch tries again when it has found no room.
+    const TRIES: u32 = 16;
+
+    fn new(pieces: Vec<Piece>) -> Self {
+        Self { pieces, tries_left: Self::TRIES }
+    }
+
+    /// Whether the batch that found no room tries again.
+    pub(super) fn tries_again(&mut self) -> bool {
+        let tries_again = self.tries_left > 0;
+        self.tries_left = self.tries_left.saturating_sub(1);
+        tries_again
     }
 
     /// Gives it to the pool.
     pub(super) fn give_up<P: Pmem, E: Engine<P>>(&mut self, engine: &E) {
-        for piece in self.0.drain(..) {
+        for piece in self.pieces.drain(..) {
             free(engine, piece);
         }
     }
 }
 
-/// Sets room aside for what a plan changes, twice: to make it, and to take it back. Nothing where the pool has much more, which is
-/// allocated.
+/// Sets room aside for what a plan of batch `own` changes, twice: to make it, and to take it back. Nothing where the pool has much
+/// more, which is allocated.
 ///
 /// # Errors
 /// `PoolFull`, with nothing changed.
-pub(super) fn set_aside<P: Pmem, E: Engine<P>>(engine: &E, plan: &Plan<'_>) -> Result<Vec<Piece>> {
+pub(super) fn set_aside<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    plan: &Plan<'_>,
+    own: u64,
+) -> Result<Cushion> {
     let pool = &engine.core().pool;
     // A record takes at most half of what it begins on; and what makes room takes runs of its own.
     let block_bytes = pool.map.block_bytes;
     let need = 4 * plan.bytes() + (2 + pool.reserve_blocks()) * block_bytes;
     let ready = pool.ready_blocks().saturating_sub(pool.used_blocks());
     if ready.min(pool.fresh_blocks()) * block_bytes >= 4 * need {
-        return Ok(Vec::new());
+        return Ok(Cushion::new(Vec::new()));
     }
-    let (mut pieces, mut bytes) = (Vec::new(), 0);
-    while bytes < need {
-        match engine.take_piece(need - bytes) {
-            Ok(piece) => {
-                bytes += piece.bytes.length();
-                pieces.push(piece);
-            }
-            Err(error) => {
-                Cushion(pieces).give_up(engine);
-                return Err(error);
+    let bytes_of = |piece: &Piece| piece.bytes.length();
+    take_pieces(engine, need, own, Vec::new(), bytes_of).map(Cushion::new)
+}
+
+/// Pieces of so many bytes together, as `bytes_of` counts them, with those that there are. Another batch that lets nobody else
+/// write must not miss them: they are given back, and taken when it has ended.
+///
+/// # Errors
+/// `PoolFull`, with nothing changed.
+fn take_pieces<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    bytes: u64,
+    own: u64,
+    mut pieces: Vec<Piece>,
+    bytes_of: impl Fn(&Piece) -> u64,
+) -> Result<Vec<Piece>> {
+    let (poison, environment) = (&engine.core().poison, &**engine.core().environment());
+    loop {
+        poison.check_space(own, environment)?;
+        let mut room: u64 = pieces.iter().map(&bytes_of).sum();
+        let mut failure = None;
+        while room < bytes && failure.is_none() {
+            match engine.take_piece(bytes - room + HEADERS_BYTES) {
+                Ok(piece) => {
+                    room += bytes_of(&piece);
+                    pieces.push(piece);
+                }
+                Err(error) => failure = Some(error),
             }
         }
+        if failure.is_none() && !poison.has_one_writer(own) {
+            return Ok(pieces);
+        }
+        for piece in pieces.drain(..) {
+            free(engine, piece);
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
     }
-    Ok(pieces)
 }
