@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::{Db, Durability, Options, Session};
+use chimera::{Batch, Db, Durability, Options, Session};
 use chimera_pmem::{Environment, Hardware, SteppedEnvironment};
 
 use super::chance::Chance;
@@ -201,13 +201,9 @@ fn apply(
 ) -> chimera::Result<()> {
     let key = chance.below(KEYS).to_le_bytes();
     match chance.below(if plan.is_in_place() { 10 } else { 7 }) {
+        0 if chance.one_in(4) => write_batch(session, state, chance)?,
         0..5 => {
-            let bytes_max = plan.value_bytes_max();
-            let is_small = bytes_max == VALUE_BYTES || chance.one_in(2);
-            let parts =
-                if is_small { 1 } else { 1 + chance.below((bytes_max / VALUE_BYTES) as u64) };
-            let mut value = chance.word().to_le_bytes().repeat(parts as usize * VALUE_BYTES / 8);
-            value[8] = key[0];
+            let value = any_value(plan.value_bytes_max(), key, chance);
             session.put(key, &value)?;
             state.insert(key.to_vec(), value);
         }
@@ -227,6 +223,35 @@ fn apply(
         }
     }
     Ok(())
+}
+
+fn any_value(bytes_max: usize, key: [u8; 8], chance: &mut Chance) -> Vec<u8> {
+    let is_small = bytes_max == VALUE_BYTES || chance.one_in(2);
+    let parts = if is_small { 1 } else { 1 + chance.below((bytes_max / VALUE_BYTES) as u64) };
+    let mut value = chance.word().to_le_bytes().repeat(parts as usize * VALUE_BYTES / 8);
+    value[8] = key[0];
+    value
+}
+
+/// A batch of some puts of short values and deletes.
+fn write_batch(
+    session: &mut Session,
+    state: &mut State,
+    chance: &mut Chance,
+) -> chimera::Result<()> {
+    let mut batch = Batch::new();
+    for _ in 0..2 + chance.below(4) {
+        let key = chance.below(KEYS).to_le_bytes();
+        if chance.one_in(3) {
+            batch.delete(key);
+            state.remove(&key[..]);
+        } else {
+            let value = any_value(VALUE_BYTES, key, chance);
+            batch.put(key, &value);
+            state.insert(key.to_vec(), value);
+        }
+    }
+    session.write(&batch)
 }
 
 /// Recovers what a power loss left, and says what it holds when that is as promised.
@@ -315,7 +340,10 @@ fn read_only(left: &Disk, options: &Options, chance: &mut Chance) -> Result<Opti
                 None => Ok(Some(state)),
             }
         }
-        Err(error) if error.contains("there is no store") => Ok(None),
+        // A reader may not end a batch that was cut off.
+        Err(error) if error.contains("there is no store") || error.contains("a batch was") => {
+            Ok(None)
+        }
         Err(error) => Err(format!("read-only, {error}")),
     }
 }

@@ -93,6 +93,21 @@ impl<P: Pmem> Pool<P> {
         }
     }
 
+    /// Makes sure that so many fresh blocks have storage.
+    ///
+    /// # Errors
+    /// `PoolFull` where there is none.
+    ///
+    /// # Cost
+    /// Two loads where they have; else storage is allocated, ahead of use, and for some more.
+    pub(crate) fn ensure_ready(&self, blocks: u64) -> Result<()> {
+        let last = self.used.load(Ordering::Acquire) + blocks;
+        while self.ready.load(Ordering::Acquire) < last {
+            self.grow_beyond(last - 1)?;
+        }
+        Ok(())
+    }
+
     /// Takes the last block back, which is the caller's and in which nothing is live; `false` when it is
     /// not the last one, or `clear` failed. `clear` ends with a fence; nobody is handed the block before.
     ///

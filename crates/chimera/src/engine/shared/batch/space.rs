@@ -89,8 +89,8 @@ impl Cushion {
     }
 }
 
-/// Sets room aside for what a plan of batch `own` changes, twice: to make it, and to take it back. Nothing where the pool has much
-/// more, which is allocated.
+/// Sets room aside for what a plan of batch `own` changes, twice: to make it, and to take it back. Where the pool may take much
+/// more, storage for it is allocated ahead of use, and nothing is set aside.
 ///
 /// # Errors
 /// `PoolFull`, with nothing changed.
@@ -103,8 +103,10 @@ pub(super) fn set_aside<P: Pmem, E: Engine<P>>(
     // A record takes at most half of what it begins on; and what makes room takes runs of its own.
     let block_bytes = pool.map.block_bytes;
     let need = 4 * plan.bytes() + (2 + pool.reserve_blocks()) * block_bytes;
-    let ready = pool.ready_blocks().saturating_sub(pool.used_blocks());
-    if ready.min(pool.fresh_blocks()) * block_bytes >= 4 * need {
+    // Where there is much more, storage for it is all that may be missing.
+    if pool.fresh_blocks() * block_bytes >= 4 * need
+        && pool.ensure_ready(need.div_ceil(block_bytes)).is_ok()
+    {
         return Ok(Cushion::new(Vec::new()));
     }
     let bytes_of = |piece: &Piece| piece.bytes.length();
