@@ -184,7 +184,7 @@ impl Life {
         if !outcome.media.contains(&medium) {
             outcome.media.push(medium);
         }
-        self.model.verify(&db, &uncertain, outcome)?;
+        self.model.verify(&db, &uncertain, self.shape.abilities().knows_new, outcome)?;
         if stats.blocks_used > BLOCKS_MAX {
             return Err(format!("killed writers leave blocks behind: {}", stats.blocks_used));
         }

@@ -33,9 +33,9 @@ impl<P: Pmem> Session<P> {
     ///
     /// # Cost
     /// A [`get`](Self::get) of each key and that many [`put`](Self::put)s and deletes; and, where more than one key changes, the
-    /// lines of a record of all changes, 1 line more, and 2 fences: 16 puts of 16 + 200 bytes take 58 lines and 2 fences more than
-    /// by themselves. Room for the record is taken by the first batch. Where the pool has little room, some is set aside and given
-    /// back, for values that are replaced.
+    /// lines of a record of all changes, 1 line more, and 2 fences: 16 puts of 16 + 200 bytes take 60 lines and 2 fences more than
+    /// by themselves. Room for the record is taken by the first batch, and storage for a batch is allocated ahead. In a pool that
+    /// is nearly full room is set aside for each batch, and given back: some fences more.
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
         self.metered().write(batch)
     }

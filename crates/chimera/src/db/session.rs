@@ -45,6 +45,7 @@ use crate::types::swap::{Content, Swap};
 /// | [`fetch_add_u64`](Self::fetch_add_u64), [`compare_and_swap_u64`](Self::compare_and_swap_u64) | 1, from the second one on; after a [`put_counter`](Self::put_counter) from the first one on | 1 |
 /// | [`delete`](Self::delete) | 1 | 1 |
 /// | [`multi_put`](Self::multi_put) | as that many puts; on plain files one wait | |
+/// | [`write`](Self::write), [`transaction`](Self::transaction) | as its writes, and 2 | as its writes, and of a record of them |
 ///
 /// Costs said below are those of Viper, and sections those of its paper
 /// (PVLDB'21). The crate's page has a table of all engines.

@@ -35,6 +35,7 @@ mod rebuild;
 mod reclamation;
 mod reopening;
 mod reports;
+mod transactions;
 mod transfer;
 mod verification;
 
@@ -69,6 +70,7 @@ const THEMES: &[Theme] = &[
     Theme { name: "order_kept", tests: order_kept::TESTS },
     Theme { name: "rebuild", tests: rebuild::TESTS },
     Theme { name: "atomic_batch", tests: atomic_batch::TESTS },
+    Theme { name: "transactions", tests: transactions::TESTS },
     Theme { name: "snapshots", tests: &[] },
 ];
 

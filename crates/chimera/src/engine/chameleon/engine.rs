@@ -205,15 +205,6 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         list_from(self.index(), &mut client.shared.value, from, take)
     }
 
-    fn pass(&self, hash: u64) {
-        let shard = self.index().shards().number_of(hash);
-        drop(self.index().lock_to_look(shard));
-    }
-
-    fn persist(&self, client: &mut ChameleonClient) {
-        self.index().log().sync_session(client.appender.number());
-    }
-
     fn records(&self) -> u64 {
         self.index().count_records().saturating_sub(self.opened.left_out)
     }

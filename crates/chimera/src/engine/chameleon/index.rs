@@ -83,44 +83,6 @@ impl<P: Pmem> Index<P> {
         self.shards.shard(shard).lock(&core.poison, &**core.environment())
     }
 
-    /// Locks the MemTable of a shard for a write, of batch `own` or of none, to a key with this hash: waits for another batch
-    /// that holds it.
-    ///
-    /// # Errors
-    /// When writes are refused.
-    #[inline]
-    pub(super) fn lock_to_write(
-        &self,
-        shard: u32,
-        hash: u64,
-        own: u64,
-    ) -> Result<Locked<'_, Writing>> {
-        let writing = self.lock_to_look(shard);
-        if self.core().poison.is_quiet() {
-            return Ok(writing);
-        }
-        self.lock_beside_batches(writing, shard, hash, own)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn lock_beside_batches<'a>(
-        &'a self,
-        mut writing: Locked<'a, Writing>,
-        shard: u32,
-        hash: u64,
-        own: u64,
-    ) -> Result<Locked<'a, Writing>> {
-        let core = self.core();
-        while !core.poison.admits(hash, own)? {
-            // The batch needs the lock.
-            drop(writing);
-            core.poison.wait_for(hash, own, &**core.environment());
-            writing = self.lock_to_look(shard);
-        }
-        Ok(writing)
-    }
-
     /// Locks the MemTable of a shard, also when writes are refused.
     pub(super) fn lock_to_look(&self, shard: u32) -> Locked<'_, Writing> {
         let core = self.core();

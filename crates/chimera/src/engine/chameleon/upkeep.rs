@@ -14,6 +14,11 @@ use crate::types::stats::ReclaimStats;
 pub(crate) struct ChameleonUpkeep<'a, P: Pmem>(pub(super) &'a Chameleon<P>);
 
 impl<P: Pmem> Upkeep for ChameleonUpkeep<'_, P> {
+    fn pass(&self, hash: u64) {
+        let index = self.0.index();
+        drop(index.lock_to_look(index.shards().number_of(hash)));
+    }
+
     /// Runs of the log become free, where there are bypass indexes. That the pool becomes shorter is not promised.
     fn reclaims(&self) -> bool {
         self.0.index().shards().has_bypass()

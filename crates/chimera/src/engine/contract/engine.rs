@@ -204,15 +204,6 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
 
     // ---- batches -------------------------------------------------------------------------------
 
-    /// Waits until whoever holds the lock of the keys with this hash has let go of it.
-    fn pass(&self, hash: u64);
-
-    /// Makes what a client has written as durable as it gets: it is when a write returns, unless the engine writes in batches of
-    /// its own.
-    fn persist(&self, client: &mut Self::Client) {
-        let _ = client;
-    }
-
     /// Takes a piece of about so many bytes for records of batches, or a shorter one.
     ///
     /// # Errors

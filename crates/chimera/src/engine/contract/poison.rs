@@ -54,22 +54,28 @@ impl Poison {
         self.state.load(Ordering::Acquire) == 0
     }
 
-    /// Whether a writer that has locked a key with this hash, of batch `own` or of none, may write: not while another batch
-    /// holds it.
+    /// What a writer that has locked a key with this hash, of batch `own` or of none, holds when it may write: `guard`, or where
+    /// another batch holds the key, what `lock` locks anew when that has ended.
     ///
     /// # Errors
     /// As [`check`](Self::check).
     #[cold]
-    pub(crate) fn admits(&self, hash: u64, own: u64) -> Result<bool> {
-        // Asked first: a batch that leaves the store in doubt has said so before it lets go.
-        let is_held = self.held.is_held(hash, own);
-        self.refuse().map(|()| !is_held)
-    }
-
-    /// Waits until no batch but `own` holds keys with this hash. The caller has locked nothing.
-    #[cold]
-    pub(crate) fn wait_for(&self, hash: u64, own: u64, environment: &dyn Environment) {
-        until_some(environment, || (!self.held.is_held(hash, own)).then_some(()));
+    #[inline(never)]
+    pub(crate) fn admit<G>(
+        &self,
+        (hash, own): (u64, u64),
+        environment: &dyn Environment,
+        mut guard: G,
+        lock: impl Fn() -> G,
+    ) -> Result<G> {
+        // Asked before whether writes are refused: a batch that leaves the store in doubt has said so before it lets go.
+        while self.held.is_held(hash, own) {
+            // The batch needs the lock.
+            drop(guard);
+            until_some(environment, || (!self.held.is_held(hash, own)).then_some(()));
+            guard = lock();
+        }
+        self.refuse().map(|()| guard)
     }
 
     /// Before a writer takes space, with nothing locked: waits for another batch that lets nobody else write.

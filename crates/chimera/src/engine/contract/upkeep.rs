@@ -72,6 +72,9 @@ pub(crate) trait Upkeep {
         Step::Done
     }
 
+    /// Waits until whoever holds the lock of the keys with this hash has let go of it.
+    fn pass(&self, hash: u64);
+
     /// One step of a pass that verifies everything: a block, or some records, from `from` on. Adds what it found to
     /// `report`. Other sessions may go on, and no damage is reported that is none. An engine
     /// that does not know better goes by a listing.

@@ -174,10 +174,6 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
         self.items().list_keys(&positions, take)
     }
 
-    fn pass(&self, hash: u64) {
-        self.items().pass_key(hash);
-    }
-
     fn records(&self) -> u64 {
         self.items().index().len()
     }

@@ -17,6 +17,10 @@ use crate::types::stats::ReclaimStats;
 pub(crate) struct HikvUpkeep<'a, P: Pmem>(pub(super) &'a Hikv<P>);
 
 impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
+    fn pass(&self, hash: u64) {
+        self.0.items().pass_key(hash);
+    }
+
     /// Also what space there is, is known afterwards.
     fn reclaim_step(&self, free_percent: u32) -> Result<Step> {
         let step = self.0.reclaim.step(&self.0.writer, free_percent)?;

@@ -179,14 +179,6 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         Listing(self).list_from(client, from, take)
     }
 
-    fn pass(&self, hash: u64) {
-        self.keys.pass(hash, &self.core.poison);
-    }
-
-    fn persist(&self, client: &mut LogHashClient) {
-        self.log.sync_session(client.appender.number());
-    }
-
     fn records(&self) -> u64 {
         self.index.len()
     }
@@ -201,6 +193,10 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
 }
 
 impl<P: Pmem, I: LogIndex<P>> Upkeep for LogHashUpkeep<'_, P, I> {
+    fn pass(&self, hash: u64) {
+        self.0.keys.pass(hash, &self.0.core.poison);
+    }
+
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         Listing(self.0).check_step(from, report)
     }

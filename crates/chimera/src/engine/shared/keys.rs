@@ -56,25 +56,7 @@ impl KeyLocks {
         if poison.is_quiet() {
             return Ok(guard);
         }
-        self.lock_beside_batches(guard, hash, poison, own)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn lock_beside_batches<'a>(
-        &'a self,
-        mut guard: KeyGuard<'a>,
-        hash: u64,
-        poison: &'a Poison,
-        own: u64,
-    ) -> Result<KeyGuard<'a>> {
-        while !poison.admits(hash, own)? {
-            // The batch needs the lock.
-            drop(guard);
-            poison.wait_for(hash, own, &*self.environment);
-            guard = self.lock_to_look(hash, poison);
-        }
-        Ok(guard)
+        poison.admit((hash, own), &*self.environment, guard, || self.lock_to_look(hash, poison))
     }
 
     /// Waits until whoever holds the lock of the keys of this hash has let go of it.

@@ -31,14 +31,8 @@ impl<P: Pmem> Teaching<P> {
 
     /// Locks the store for a write, of batch `own` or of none, to a key with this hash: waits for another batch that holds it.
     fn lock_to_write(&self, hash: u64, own: u64) -> Result<MutexGuard<'_, State<P>>> {
-        let (mut state, poison) = (self.lock(), &self.core.poison);
-        while !poison.is_quiet() && !poison.admits(hash, own)? {
-            // The batch needs the lock.
-            drop(state);
-            poison.wait_for(hash, own, &**self.core.environment());
-            state = self.lock();
-        }
-        Ok(state)
+        let (poison, environment) = (&self.core.poison, &**self.core.environment());
+        poison.admit((hash, own), environment, self.lock(), || self.lock())
     }
 
     /// Writes a record of `key`; tells whether the key is new.
@@ -217,10 +211,6 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
         })
     }
 
-    fn pass(&self, _hash: u64) {
-        drop(self.lock());
-    }
-
     fn records(&self) -> u64 {
         self.lock().map.len() as u64
     }
@@ -235,6 +225,10 @@ impl<P: Pmem> Engine<P> for Teaching<P> {
 }
 
 impl<P: Pmem> Upkeep for TeachingUpkeep<'_, P> {
+    fn pass(&self, _hash: u64) {
+        drop(self.0.lock());
+    }
+
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {
         listing::scrub_step(self.0, from, report)
     }

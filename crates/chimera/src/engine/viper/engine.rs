@@ -197,10 +197,6 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         self.records().list_keys(&positions, take)
     }
 
-    fn pass(&self, hash: u64) {
-        self.records().pass_key(hash);
-    }
-
     fn take_piece(&self, _bytes: u64) -> Result<Piece> {
         self.records().space().take_piece()
     }

@@ -14,6 +14,10 @@ use crate::types::stats::ReclaimStats;
 pub(crate) struct ViperUpkeep<'a, P: Pmem, V: Pages>(pub(super) &'a Viper<P, V>);
 
 impl<P: Pmem, V: Pages> Upkeep for ViperUpkeep<'_, P, V> {
+    fn pass(&self, hash: u64) {
+        self.0.records().pass_key(hash);
+    }
+
     fn reclaims(&self) -> bool {
         true
     }

@@ -30,7 +30,15 @@ impl<P: Pmem> Flusher<P> {
         shard: u32,
         need: Need,
     ) -> Result<Locked<'_, Writing>> {
-        let lock = || self.index().lock_to_write(shard, hash, client.batch);
+        let index = self.index();
+        let (poison, environment) = (&index.core().poison, &**index.core().environment());
+        let lock = || {
+            let writing = index.lock_to_look(shard);
+            if poison.is_quiet() {
+                return Ok(writing);
+            }
+            poison.admit((hash, client.batch), environment, writing, || index.lock_to_look(shard))
+        };
         self.locked_with_room(client.number, shard, need, lock)
     }
 

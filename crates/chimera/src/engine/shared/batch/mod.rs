@@ -30,23 +30,15 @@ use chimera_pmem::{Operation, Pmem};
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
 use crate::engine::contract::poison::Batching;
+use crate::engine::contract::upkeep::Upkeep;
 use crate::records::batch_record;
 use crate::types::batch::{Batch, Write};
 use crate::types::error::Result;
 use apply::Failed;
-use plan::Plan;
+use plan::{Done, Plan};
 
 pub(crate) use recover::recover;
 pub(crate) use space::give_back;
-
-/// What a batch has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Done {
-    pub(crate) inserted: u64,
-    pub(crate) overwritten: u64,
-    pub(crate) deleted: u64,
-    pub(crate) value_bytes: u64,
-}
 
 /// What came of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +59,7 @@ pub(crate) fn write<P: Pmem, E: Engine<P>>(
     let writes = batch.writes.iter().map(|(key, _)| key);
     let keys = writes.chain(batch.conditions.iter().map(|(key, _)| key));
     let hashes: Vec<u64> = keys.map(|key| core.hash.of(key)).collect();
-    let pass = |hash| engine.pass(hash);
+    let pass = |hash| engine.upkeep().pass(hash);
     let mut batching = Batching::begin(&core.poison, &**core.environment(), &hashes, pass)?;
     client.shared().batch = batching.batch();
     let made = write_held(engine, client, batch, &mut batching);
@@ -107,8 +99,8 @@ fn write_recorded<P: Pmem, E: Engine<P>>(
     let taken = space::take(engine, bytes.len() as u64, batching.batch());
     let pieces = taken.inspect_err(|_| cushion.give_up(engine))?;
     let at = pieces[0].bytes.offset();
-    // What the session has written before survives where the batch does.
-    engine.persist(client);
+    // What sessions write in batches of their own: what was written before survives where this one does.
+    engine.sync();
     {
         let _booked = core.book(Operation::Batch, number);
         let change = |piece: &_, work: &dyn Fn()| engine.change_piece(piece, work);
@@ -120,7 +112,7 @@ fn write_recorded<P: Pmem, E: Engine<P>>(
         // Whoever opens the store makes the batch.
         return Err(error);
     }
-    engine.persist(client);
+    engine.sync();
     {
         let _booked = core.book(Operation::Batch, number);
         batch_record::clear(&core.pool, at);

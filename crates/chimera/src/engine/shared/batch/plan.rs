@@ -6,7 +6,6 @@ use std::collections::btree_map::Entry;
 
 use chimera_pmem::Pmem;
 
-use super::Done;
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
 use crate::engine::shared::writes::admit;
@@ -27,6 +26,15 @@ pub(super) struct Change<'b> {
 #[derive(Debug)]
 pub(super) struct Plan<'b> {
     pub(super) changes: Vec<Change<'b>>,
+}
+
+/// What a batch has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) inserted: u64,
+    pub(crate) overwritten: u64,
+    pub(crate) deleted: u64,
+    pub(crate) value_bytes: u64,
 }
 
 /// What a key has, and what it is to have.

@@ -141,7 +141,7 @@ fn end<P: Pmem, E: Engine<P>>(
             done => done?,
         }
     }
-    engine.persist(client);
+    engine.sync();
     Ok(())
 }
 
