@@ -255,7 +255,8 @@ fn fresh_blocks_are_as_empty_as_those_that_were_given_back_last() {
     let (waits, waiting) = std::sync::mpsc::channel();
     environment.set_relax_hook(move |_| {
         let _ = waits.send(());
-        std::thread::yield_now();
+        // The holder may be slow to come back: few attempts, not many.
+        std::thread::sleep(std::time::Duration::from_millis(1));
     });
     let mut limits = pool.lock_hand_out();
     let growing = pool.clone();
