@@ -23,10 +23,10 @@ impl<P: Pmem> Session<P> {
     ///
     /// # Errors
     /// [`ConditionFailed`](Error::ConditionFailed); [`FieldOutOfRange`](Error::FieldOutOfRange);
-    /// [`BatchSize`](Error::BatchSize) for more than 64 MiB of keys and values, the longer of those before and after; else as [`put`](Self::put), with nothing changed. In a pool that is
-    /// full as good as no batch of several keys can be made, not even of deletes. Where a batch cannot be taken back
-    /// either, because others took the last room meanwhile, the store refuses writes
-    /// ([`Poisoned`](Error::Poisoned)): the batch is made when the store is opened again.
+    /// [`BatchSize`](Error::BatchSize) for more than 64 MiB of keys and values, the longer of those before and after; else as
+    /// [`put`](Self::put), with nothing changed. In a pool that is as good as full no batch of several keys can be made, not even
+    /// of deletes. Where a batch cannot be taken back either, because others took the last room meanwhile, the store refuses
+    /// writes ([`Poisoned`](Error::Poisoned)): the batch is made when the store is opened again.
     ///
     /// # Durability
     /// As [`put`](Self::put), of all writes together. If the process or the machine stops before, all are there, or none.

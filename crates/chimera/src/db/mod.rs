@@ -477,6 +477,11 @@ impl<P: Pmem> Db<P> {
         self.inner.engine.inspect(progress)
     }
 
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> &AnyEngine<P> {
+        &self.inner.engine
+    }
+
     pub(crate) fn pool(&self) -> &Pool<P> {
         &self.inner.engine.core().pool
     }

@@ -22,6 +22,7 @@ pub(crate) const TESTS: &[Test] = tests![
     batches_of_many_sessions_in_a_full_store: needs atomic_batch,
     a_store_for_reading_refuses_batches: needs atomic_batch,
     batches_leave_no_room_in_use: needs atomic_batch room_again,
+    a_batch_writes_to_several_keyspaces: needs atomic_batch any_size ordered,
     scans_find_what_batches_wrote: needs atomic_batch ordered,
 ];
 
@@ -482,4 +483,33 @@ fn scans_find_what_batches_wrote(configuration: &Configuration) {
     expected.extend(configuration.records(30..50, 2));
     let found: Result<Records, Error> = db.scan(..).expect("it is ordered").collect();
     assert_eq!(found.expect("no damage"), expected);
+}
+
+fn a_batch_writes_to_several_keyspaces(configuration: &Configuration) {
+    let directory = scratch();
+    let db = open(directory.path(), &configuration.options().ordered(true));
+    let (orders, stock) =
+        (db.keyspace("orders").expect("room"), db.keyspace("stock").expect("room"));
+    stock.put("pears", [3]).expect("room");
+    let typed = db.keyspace("typed").expect("room").typed::<u64, u64>();
+    typed.put(&1, &10).expect("room");
+    let mut batch = Batch::new();
+    batch.put(orders.key_of("17"), "pears").put(stock.key_of("pears"), [2]);
+    batch.put("pears", "of the store").require_absent(orders.key_of("17"));
+    typed.put_in(&mut batch, &2, &20);
+    typed.delete_in(&mut batch, &1);
+    db.write(&batch).expect("room");
+    assert!(matches!(db.write(&batch), Err(Error::ConditionFailed { condition: 0 })));
+    let taken = db.transaction(|keys| {
+        let left = keys.get(stock.key_of("pears"))?.expect("it is there")[0];
+        keys.put(stock.key_of("pears"), [left - 1]);
+        keys.put(orders.key_of("18"), "pears");
+        Ok::<_, Error>(left)
+    });
+    assert_eq!(taken.expect("room"), 2);
+    assert_eq!(orders.count().expect("a count"), 2);
+    assert_eq!(stock.get("pears").expect("a get"), Some(vec![1]));
+    assert_eq!(db.get("pears").expect("a get"), Some("of the store".into()));
+    let records: Result<Vec<_>, Error> = typed.scan(..).expect("it is ordered").collect();
+    assert_eq!(records.expect("no damage"), [(2, 20)]);
 }

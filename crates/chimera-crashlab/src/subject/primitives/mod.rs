@@ -222,13 +222,7 @@ impl Subject for Primitive {
 
     /// A killed process may leave what it stored and did not flush: nothing of this makes that durable.
     fn abilities(&self) -> Abilities {
-        Abilities {
-            reclaim: false,
-            finds_damage: false,
-            survives_kills: false,
-            batches: false,
-            ..Abilities::ALL
-        }
+        Abilities::OF_STRUCTURES
     }
 
     fn open(

@@ -45,6 +45,15 @@ impl Abilities {
         salvages_when_full: true,
         batches: true,
     };
+
+    /// What a structure by itself has, which is no store: planted bugs, the primitives study.
+    pub(crate) const OF_STRUCTURES: Self = Self {
+        reclaim: false,
+        finds_damage: false,
+        survives_kills: false,
+        batches: false,
+        ..Self::ALL
+    };
 }
 
 /// A store of one engine, written down: one implementation for each engine, in a file of its own.

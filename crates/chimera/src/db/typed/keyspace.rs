@@ -9,6 +9,7 @@ use chimera_pmem::{Hardware, Pmem};
 
 use super::{TypedKey, TypedValue};
 use crate::db::{Keyspace, KeyspaceScan, Record};
+use crate::types::batch::Batch;
 use crate::types::error::{Error, Result};
 use crate::types::swap::{Absent, Swap};
 
@@ -177,6 +178,16 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
     /// As there.
     pub fn delete(&self, key: &K) -> Result<bool> {
         self.keyspace.delete(encoded(key))
+    }
+
+    /// Adds a put to a batch, which may write to several keyspaces. See [`Batch::put`].
+    pub fn put_in(&self, batch: &mut Batch, key: &K, value: &V) {
+        batch.put(self.keyspace.key_of(encoded(key)), bytes_of(value));
+    }
+
+    /// Adds a delete to a batch. See [`Batch::delete`].
+    pub fn delete_in(&self, batch: &mut Batch, key: &K) {
+        batch.delete(self.keyspace.key_of(encoded(key)));
     }
 
     /// The records of a range of keys, in the order of the keys. See [`Db::scan`](crate::Db::scan).

@@ -146,6 +146,12 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => batch::recover(&**engine, salvage))
     }
 
+    /// As a batch that is cut off once its record is durable: of these changes.
+    #[cfg(test)]
+    pub(crate) fn leave_record(&self, changes: &[u8]) {
+        each_engine!(self, engine => batch::leave_record(&**engine, changes));
+    }
+
     /// Frees what is kept for the records of batches.
     pub(crate) fn give_back_pieces(&self) {
         each_engine!(self, engine => batch::give_back(&**engine));

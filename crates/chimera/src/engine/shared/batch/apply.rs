@@ -32,7 +32,8 @@ pub(super) fn all<P: Pmem, E: Engine<P>>(
         let done = |client: &mut E::Client| make(engine, client, change);
         let Err(error) = with_room(engine, client, (cushion, batching), done) else { continue };
         for change in plan.changes[..number].iter().rev() {
-            let undo = |client: &mut E::Client| undo(engine, client, change);
+            let undo =
+                |client: &mut E::Client| set(engine, client, change.key, change.old.as_deref());
             if let Err(failed) = with_room(engine, client, (cushion, batching), undo) {
                 let reason = format!(
                     "a batch could not be made, because {error}, nor taken back, because {failed}: it is made when \
@@ -53,21 +54,19 @@ pub(super) fn make<P: Pmem, E: Engine<P>>(
     client: &mut E::Client,
     change: &Change<'_>,
 ) -> Result<()> {
-    match &change.new {
-        Some(value) => engine.put(client, change.key, value).map(drop),
-        None => engine.delete(client, change.key).map(drop),
-    }
+    set(engine, client, change.key, change.new.as_deref())
 }
 
-/// Takes a change back.
-fn undo<P: Pmem, E: Engine<P>>(
+/// Gives a key this value, or none.
+fn set<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
-    change: &Change<'_>,
+    key: &[u8],
+    value: Option<&[u8]>,
 ) -> Result<()> {
-    match &change.old {
-        Some(value) => engine.put(client, change.key, value).map(drop),
-        None => engine.delete(client, change.key).map(drop),
+    match value {
+        Some(value) => engine.put(client, key, value).map(drop),
+        None => engine.delete(client, key).map(drop),
     }
 }
 

@@ -134,6 +134,16 @@ fn check<P: Pmem, E: Engine<P>>(engine: &E, batch: &Batch) -> Result<()> {
     batch.conditions.iter().try_for_each(|(key, _)| engine.check_key(key))
 }
 
+/// As a batch that is cut off once its record is durable: of these changes.
+#[cfg(test)]
+pub(crate) fn leave_record<P: Pmem, E: Engine<P>>(engine: &E, changes: &[u8]) {
+    let pieces = space::take(engine, changes.len() as u64, u64::MAX).expect("room");
+    let change = |piece: &_, work: &dyn Fn()| engine.change_piece(piece, work);
+    batch_record::write((&engine.core().pool, engine.core().hash), &pieces, changes, change);
+    // They stay in use.
+    std::mem::forget(pieces);
+}
+
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;

@@ -30,8 +30,13 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
     let (pool, _booked) = (&core.pool, core.book(Operation::Recovery, 0));
     let mut records = batch_record::find(pool, core.hash, &pieces);
     if pool.read_only {
-        let is_served = records.is_empty() || salvage;
-        return if is_served { Ok(0) } else { Err(Error::BatchUnfinished) };
+        if !(records.is_empty() || salvage) {
+            return Err(Error::BatchUnfinished);
+        }
+        for record in records {
+            pool.note_loss(record.at(), "a batch was cut off, and a part of it may be missing");
+        }
+        return Ok(0);
     }
     for number in (0..records.len()).rev() {
         match read(engine, &records[number]) {

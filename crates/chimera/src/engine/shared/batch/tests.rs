@@ -1,11 +1,13 @@
-//! Batches that cannot be made: one change fails, and one that takes another back.
+//! Batches that cannot be made, and batches that were cut off, each staged.
 
 use std::sync::Arc;
 
 use chimera_pmem::{Environment, Hardware, RealEnvironment};
 
+use crate::records::batch_record::push;
 use crate::types::batch::Batch;
-use crate::{Db, Error, ErrorKind, Options};
+use crate::types::durability::Durability;
+use crate::{Db, EngineKind, Error, ErrorKind, Options};
 
 /// A store in anonymous memory, nearly full.
 fn store(options: &Options) -> Db<Hardware> {
@@ -66,4 +68,139 @@ fn batches_without_room_are_taken_back() {
         assert!(db.check(None).is_sound());
     }
     assert!(refused > 50, "{refused}");
+}
+
+/// Options for small stores of each engine, whose files have everything that was stored.
+fn all_engines() -> impl Iterator<Item = Options> {
+    let options = |kind: &EngineKind| {
+        let options = Options::new().engine(*kind).segment_bytes(64 << 10);
+        options
+            .hikv(|hikv| hikv.partitions(2).index_segment_bytes(1024).heap_run_bytes(4096))
+            .chameleon(|chameleon| {
+                chameleon.shards(2).memtable_bytes(256).levels(3).ratio(2).log_run_bytes(4096)
+            })
+            .log_hash(|options| options.index_segment_bytes(1024).log_run_bytes(4096))
+    };
+    EngineKind::ALL.iter().map(options).map(|options| {
+        options.durability(Durability::Process).reclaim_percent(0).populate_ahead_bytes(0)
+    })
+}
+
+fn bytes_of(changes: &[(&str, Option<&[u8]>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (key, value) in changes {
+        push(&mut bytes, key.as_bytes(), *value);
+    }
+    bytes
+}
+
+/// What a process leaves that was killed behind the record of a batch with these changes.
+fn cut_off(options: &Options, changes: &[u8]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (open, left) = (directory.path().join("open"), directory.path().join("left"));
+    let db = Db::open(&open, options).unwrap();
+    for key in ["a", "b", "c"] {
+        db.put(key, "before").unwrap();
+    }
+    // The first of its changes is made.
+    db.put("a", "after").unwrap();
+    db.engine().leave_record(changes);
+    db.sync().unwrap();
+    std::fs::create_dir(&left).unwrap();
+    for file in std::fs::read_dir(&open).unwrap().map(|file| file.unwrap().path()) {
+        std::fs::copy(&file, left.join(file.file_name().unwrap())).unwrap();
+    }
+    directory
+}
+
+fn values(db: &Db) -> [Option<Vec<u8>>; 4] {
+    ["a", "b", "c", "d"].map(|key| db.get(key).unwrap())
+}
+
+fn texts(values: [Option<&str>; 4]) -> [Option<Vec<u8>>; 4] {
+    values.map(|value| value.map(Vec::from))
+}
+
+const CHANGES: [(&str, Option<&[u8]>); 4] =
+    [("d", Some(b"after")), ("a", Some(b"after")), ("b", Some(b"after")), ("c", None)];
+
+#[test]
+fn a_batch_that_was_cut_off_is_made_by_whoever_may_write() {
+    for options in all_engines() {
+        let directory = cut_off(&options, &bytes_of(&CHANGES));
+        let left = directory.path().join("left");
+        let error = Db::open(&left, &options.clone().read_only(true)).unwrap_err();
+        assert!(matches!(error, Error::BatchUnfinished), "{error}");
+        let half = Db::open(&left, &options.clone().read_only(true).salvage(true)).unwrap();
+        assert_eq!(values(&half), texts([Some("after"), Some("before"), Some("before"), None]));
+        assert!(!half.losses().is_empty(), "it says that a part may be missing");
+        drop(half);
+        let whole = texts([Some("after"), Some("after"), None, Some("after")]);
+        for batches in [1, 0] {
+            let db = Db::open(&left, &options).unwrap();
+            assert_eq!(values(&db), whole);
+            assert_eq!(db.stats().recovery.batches_made, batches);
+            assert!(db.losses().is_empty() && db.check(None).is_sound());
+            // What is written now is not undone by the next opening.
+            db.put("a", "later").unwrap();
+            db.put("a", "after").unwrap();
+            db.close().unwrap();
+        }
+        let db = Db::open(&left, &options.clone().read_only(true)).unwrap();
+        assert_eq!(values(&db), whole);
+    }
+}
+
+#[test]
+fn a_record_that_no_batch_writes_is_damage_before_anything_is_changed() {
+    let long = "k".repeat(10_000);
+    let impossible = [
+        bytes_of(&[("b", Some(b"after")), (&long, None)]),
+        [bytes_of(&CHANGES), vec![7; 20]].concat(),
+        bytes_of(&[("b", Some(b"after")), ("", None)]),
+    ];
+    for options in all_engines() {
+        for changes in &impossible {
+            let directory = cut_off(&options, changes);
+            let left = directory.path().join("left");
+            let error = Db::open(&left, &options).unwrap_err();
+            assert!(matches!(error, Error::Corrupted { .. }), "{error}");
+            let before = texts([Some("after"), Some("before"), Some("before"), None]);
+            let db = Db::open(&left, &options.clone().salvage(true)).unwrap();
+            assert_eq!(values(&db), before);
+            assert!(!db.losses().is_empty());
+            db.put("c", "more").unwrap();
+            db.close().unwrap();
+            let db = Db::open(&left, &options).unwrap();
+            assert_eq!(db.get("c").unwrap(), Some("more".into()), "it was given up");
+        }
+    }
+}
+
+/// The store may take less than the batch needs when it is opened again.
+#[test]
+fn a_batch_that_was_cut_off_and_finds_no_room_is_kept() {
+    for options in all_engines() {
+        let long = vec![7; 1500];
+        let keys: Vec<String> = (0..300).map(|number| format!("long {number}")).collect();
+        let changes: Vec<_> = keys.iter().map(|key| (&**key, Some(&long[..]))).collect();
+        let directory = cut_off(&options, &bytes_of(&changes));
+        let left = directory.path().join("left");
+        let used = Db::open(&left, &options.clone().read_only(true).salvage(true)).unwrap();
+        let used_bytes = used.pool().used_blocks() * used.pool().map.block_bytes;
+        let small = options.clone().capacity_bytes(used_bytes);
+        drop(used);
+        let error = Db::open(&left, &small).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+        assert!(error.to_string().contains("a batch that a crash has cut off"), "{error}");
+        let db = Db::open(&left, &small.clone().salvage(true)).unwrap();
+        assert!(!db.losses().is_empty());
+        let refused = db.put("b", "never").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::WritesRefused, "{refused}");
+        drop(db);
+        let db = Db::open(&left, &options).unwrap();
+        assert_eq!(db.stats().recovery.batches_made, 1);
+        assert!(keys.iter().all(|key| db.get(key).unwrap().as_deref() == Some(&long[..])));
+        assert!(db.check(None).is_sound());
+    }
 }
