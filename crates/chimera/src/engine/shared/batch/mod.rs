@@ -139,9 +139,8 @@ fn check<P: Pmem, E: Engine<P>>(engine: &E, batch: &Batch) -> Result<()> {
 pub(crate) fn leave_record<P: Pmem, E: Engine<P>>(engine: &E, changes: &[u8]) {
     let pieces = space::take(engine, changes.len() as u64, u64::MAX).expect("room");
     let change = |piece: &_, work: &dyn Fn()| engine.change_piece(piece, work);
+    // The pieces stay in use: nothing frees them.
     batch_record::write((&engine.core().pool, engine.core().hash), &pieces, changes, change);
-    // They stay in use.
-    std::mem::forget(pieces);
 }
 
 #[cfg(test)]
