@@ -14,12 +14,15 @@
 //! # Protocol
 //! - **write**: all pieces; flush, *fence*. Then the changes are made, each durable by itself.
 //! - **clear**, when all are made, or none will be: zero to the id of piece 0; flush, *fence*.
-//! - **recovery**: the pieces of whole records are written back; *fence*. Their changes are made again. Then they are cleared.
+//! - **recovery**: whole records are written back, and the ids of all other pieces; *fence*. The changes of the records are made
+//!   again. Then they are cleared.
 //!
 //! # Invariants
 //! 1. A change of a batch begins when its record is durable.
 //! 2. From then until the record is durably cleared nobody else changes a key of the batch. So making the changes again leaves
 //!    each key as the batch leaves it, whichever of them were made before.
+//! 3. A piece is freed when its media hold no whole record. A process that was killed while it cleared one leaves an id that may
+//!    come back: the piece, taken again, would bring an old batch back.
 
 use chimera_pmem::{Extent, Pmem};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -38,6 +41,8 @@ pub(crate) mod sites {
         CLEAR = "batch.clear";
         /// A record that recovery found, written back.
         FOUND = "batch.found", may_be_clean;
+        /// The id of a record that recovery found cleared, or never whole, written back.
+        FOUND_CLEAR = "batch.found_clear", may_be_clean;
     }
 }
 

@@ -152,6 +152,12 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => batch::leave_record(&**engine, changes));
     }
 
+    /// A batch with nothing set aside.
+    #[cfg(test)]
+    pub(crate) fn write_without_room(&self, batch: &crate::Batch) -> Result<()> {
+        each_engine!(self, engine => batch::write_without_room(&**engine, batch))
+    }
+
     /// Frees what is kept for the records of batches.
     pub(crate) fn give_back_pieces(&self) {
         each_engine!(self, engine => batch::give_back(&**engine));

@@ -36,6 +36,7 @@ use crate::types::batch::{Batch, Write};
 use crate::types::error::Result;
 use apply::Failed;
 use plan::{Done, Plan};
+use space::Cushion;
 
 pub(crate) use recover::recover;
 pub(crate) use space::give_back;
@@ -93,9 +94,19 @@ fn write_recorded<P: Pmem, E: Engine<P>>(
     plan: &Plan<'_>,
     batching: &mut Batching<'_>,
 ) -> Result<()> {
+    let cushion = space::set_aside(engine, plan, batching.batch())?;
+    write_with(engine, client, plan, (cushion, batching))
+}
+
+/// As [`write_recorded`], with what is set aside.
+fn write_with<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    plan: &Plan<'_>,
+    (mut cushion, batching): (Cushion, &mut Batching<'_>),
+) -> Result<()> {
     let core = engine.core();
     let (bytes, number) = (plan.record(), client.shared_ref().number);
-    let mut cushion = space::set_aside(engine, plan, batching.batch())?;
     let taken = space::take(engine, bytes.len() as u64, batching.batch());
     let pieces = taken.inspect_err(|_| cushion.give_up(engine))?;
     let at = pieces[0].bytes.offset();
@@ -132,6 +143,22 @@ fn check<P: Pmem, E: Engine<P>>(engine: &E, batch: &Batch) -> Result<()> {
         }
     }
     batch.conditions.iter().try_for_each(|(key, _)| engine.check_key(key))
+}
+
+/// As [`write`], with nothing set aside: a change may find no room, and so may what takes the others back.
+#[cfg(test)]
+pub(crate) fn write_without_room<P: Pmem, E: Engine<P>>(engine: &E, batch: &Batch) -> Result<()> {
+    let core = engine.core();
+    let hashes: Vec<u64> = batch.writes.iter().map(|(key, _)| core.hash.of(key)).collect();
+    let pass = |hash| engine.upkeep().pass(hash);
+    let mut client = engine.client(0);
+    let mut batching = Batching::begin(&core.poison, &**core.environment(), &hashes, pass)?;
+    client.shared().batch = batching.batch();
+    let plan = Plan::of(engine, &mut client, batch)?.expect("no conditions");
+    let made = write_with(engine, &mut client, &plan, (Cushion::default(), &mut batching));
+    client.shared().batch = 0;
+    engine.end(&mut client);
+    made
 }
 
 /// As a batch that is cut off once its record is durable: of these changes.

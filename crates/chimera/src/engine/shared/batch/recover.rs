@@ -8,6 +8,8 @@ use super::space;
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
 use crate::engine::contract::upkeep::{Step, Upkeep};
+use crate::pool::Pool;
+use crate::pool::runs::Piece;
 use crate::records::batch_record::{self, FoundChange, FoundRecord, sites, steps};
 use crate::types::error::{Error, Result};
 
@@ -52,11 +54,11 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
         records.iter().flat_map(|record| &record.pieces).map(|(number, _)| *number).collect();
     let pieces = pieces.into_iter().enumerate();
     let (used, unused): (Vec<_>, Vec<_>) = pieces.partition(|(number, _)| used.contains(number));
+    write_back(&core.pool, &records, unused.iter().map(|(_, piece)| piece));
     // The batches may need their room.
     for (_, piece) in unused {
         space::free(engine, piece);
     }
-    write_back(engine, &records);
     let made = end_all(engine, &records, salvage)?;
     if made == records.len() as u64 {
         for (_, piece) in used {
@@ -67,14 +69,21 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
     Ok(made)
 }
 
-/// Makes durable what a process may have stored of records, and not fenced, when it was killed.
-fn write_back<P: Pmem, E: Engine<P>>(engine: &E, records: &[FoundRecord]) {
-    let pool = &engine.core().pool;
+/// Makes durable what a process may have stored, and not fenced, when it was killed: whole records, and that there is none in
+/// any other piece.
+fn write_back<'p, P: Pmem>(
+    pool: &Pool<P>,
+    records: &[FoundRecord],
+    unused: impl Iterator<Item = &'p Piece>,
+) {
     if !pool.may_hold_undurable() {
         return;
     }
     for (_, whole) in records.iter().flat_map(|record| &record.pieces) {
         pool.pmem.flush(*whole, sites::FOUND);
+    }
+    for piece in unused {
+        pool.pmem.flush(pool.extent(piece.bytes.offset(), 8), sites::FOUND_CLEAR);
     }
     pool.pmem.fence(sites::FOUND);
 }

@@ -61,6 +61,7 @@ pub(super) fn free<P: Pmem, E: Engine<P>>(engine: &E, piece: Piece) {
 }
 
 /// Room that is given up when it is needed.
+#[derive(Default)]
 pub(super) struct Cushion {
     pieces: Vec<Piece>,
     tries_left: u32,

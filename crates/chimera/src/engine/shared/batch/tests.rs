@@ -1,11 +1,12 @@
 //! Batches that cannot be made, and batches that were cut off, each staged.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chimera_pmem::{Environment, Hardware, RealEnvironment};
 
 use crate::records::batch_record::push;
-use crate::types::batch::Batch;
+use crate::types::batch::{Batch, Write};
 use crate::types::durability::Durability;
 use crate::{Db, EngineKind, Error, ErrorKind, Options};
 
@@ -202,5 +203,127 @@ fn a_batch_that_was_cut_off_and_finds_no_room_is_kept() {
         assert_eq!(db.stats().recovery.batches_made, 1);
         assert!(keys.iter().all(|key| db.get(key).unwrap().as_deref() == Some(&long[..])));
         assert!(db.check(None).is_sound());
+    }
+}
+
+/// Batches that have set nothing aside, in a store that is full.
+struct WithoutRoom {
+    _directory: tempfile::TempDir,
+    path: std::path::PathBuf,
+    options: Options,
+    db: Db,
+    held: BTreeMap<u64, Vec<u8>>,
+}
+
+impl WithoutRoom {
+    const KEYS: u64 = 40;
+
+    fn new(options: &Options, round: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("full");
+        let options = options.clone().capacity_bytes(2 << 20);
+        let db = Db::open(&path, &options).unwrap();
+        let mut store = Self { _directory: directory, path, options, db, held: BTreeMap::new() };
+        // It keeps room for its record.
+        let batch = store.batch(round, 300);
+        store.db.write(&batch).unwrap();
+        store.has_changed(&batch);
+        // Some keys are new to the next batches, and some room comes back.
+        let mut number = 1000;
+        while store.db.put(key_of(number), vec![1; 90 + number as usize % 400]).is_ok() {
+            number += 1;
+        }
+        for other in (0..Self::KEYS).filter(|other| (other + round) % 3 == 0) {
+            store.db.delete(key_of(other)).unwrap();
+            store.held.remove(&other);
+        }
+        for other in (1000..number).rev().take(8 * round as usize) {
+            store.db.delete(key_of(other)).unwrap();
+        }
+        store
+    }
+
+    fn batch(&self, round: u64, longest: u64) -> Batch {
+        let mut batch = Batch::new();
+        for number in 0..Self::KEYS {
+            if (number + round) % 7 == 0 {
+                batch.delete(key_of(number));
+            } else {
+                batch.put(key_of(number), vec![round as u8; (number * 37 % longest) as usize]);
+            }
+        }
+        batch
+    }
+
+    /// The batch is made.
+    fn has_changed(&mut self, batch: &Batch) {
+        for (key, write) in &batch.writes {
+            let number = u64::from_le_bytes(key[..].try_into().unwrap());
+            match write {
+                Write::Put(value) => drop(self.held.insert(number, value.clone())),
+                Write::Delete => drop(self.held.remove(&number)),
+                Write::Add { .. } => unreachable!("none of these"),
+            }
+        }
+    }
+
+    fn check(&self) {
+        for number in 0..Self::KEYS {
+            let found = self.db.get(key_of(number)).unwrap();
+            assert_eq!(found.as_ref(), self.held.get(&number), "{number}");
+        }
+        let report = self.db.check(None);
+        assert!(report.is_sound(), "{report:?}");
+    }
+
+    /// Closes the store, and opens it with more room. How many batches it makes.
+    fn reopen(mut self) -> (Self, u64) {
+        drop(self.db);
+        let options = self.options.clone().capacity_bytes(16 << 20);
+        self.db = Db::open(&self.path, &options).unwrap();
+        let made = self.db.stats().recovery.batches_made;
+        (self, made)
+    }
+}
+
+fn key_of(number: u64) -> [u8; 8] {
+    number.to_le_bytes()
+}
+
+/// What was made is taken back; where that finds no room either, the next opening makes the batch.
+#[test]
+fn a_batch_that_fails_half_way_is_taken_back_or_made_at_the_next_opening() {
+    for options in all_engines() {
+        let (mut taken_back, mut in_doubt) = (0, 0);
+        for round in 0..12 {
+            let mut store = WithoutRoom::new(&options, round);
+            let batch = store.batch(round + 1, 900);
+            let made = store.db.engine().write_without_room(&batch);
+            let expected = match made {
+                Ok(()) => {
+                    store.has_changed(&batch);
+                    0
+                }
+                Err(Error::PoolFull { .. }) => {
+                    taken_back += 1;
+                    0
+                }
+                Err(Error::Poisoned { .. }) => {
+                    in_doubt += 1;
+                    let refused = store.db.delete(key_of(3)).unwrap_err();
+                    assert_eq!(refused.kind(), ErrorKind::WritesRefused, "{refused}");
+                    store.has_changed(&batch);
+                    1
+                }
+                Err(error) => panic!("{error}"),
+            };
+            if expected == 0 {
+                store.check();
+            }
+            let (store, batches_made) = store.reopen();
+            assert_eq!(batches_made, expected);
+            store.check();
+        }
+        println!("{:?} {taken_back} {in_doubt}", options);
     }
 }
