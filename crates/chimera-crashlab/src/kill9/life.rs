@@ -163,7 +163,9 @@ impl Life {
     ) -> Result<(), String> {
         let uncertain = self.model.apply(work, received, self.shape.loss(End::Kill));
         outcome.in_flight += uncertain.iter().filter(|session| session.in_flight).count() as u64;
-        let mut read_only = chance.below(2) == 0;
+        // Opened for reading, a store with a log shows a change as not made that the next opening makes.
+        let settles = self.shape.abilities().settles_when_read;
+        let mut read_only = chance.below(2) == 0 && settles;
         let options = options(&self.shape, self.durability(chance));
         let mut opened = Db::open(self.store(), &options.clone().read_only(read_only));
         if matches!(opened, Err(Error::BatchUnfinished)) && read_only {

@@ -243,6 +243,11 @@ fn write_recovery(text: &mut Exposition, recovery: &RecoveryStats) {
             "Batches that were cut off, and made at open.",
             recovery.batches_made,
         ),
+        (
+            "chimera_recovery_batches_taken_back",
+            "Batches that were cut off, and taken back at open for lack of room.",
+            recovery.batches_taken_back,
+        ),
         ("chimera_recovery_threads", "Threads that scanned.", recovery.threads as u64),
     ];
     for (name, help, value) in gauges {

@@ -88,7 +88,7 @@ pub(super) fn on<P: Pmem>(
     }
     engine.begin_order(options.recovery_threads)?;
     let batches = engine.end_batches(options.pool.salvage);
-    let batches_made = batches.or_else(|error| refuse(&pool, error))?;
+    let batches = batches.or_else(|error| refuse(&pool, error))?;
     pool.mark_recovered()?;
     let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
@@ -96,7 +96,8 @@ pub(super) fn on<P: Pmem>(
         differs_from_closing: difference.is_some(),
         duration_ns: environment.now_ns().saturating_sub(started_ns),
         losses: pool.losses(),
-        batches_made,
+        batches_made: batches.made,
+        batches_taken_back: batches.taken_back,
         ..with_journal_loss(recovered.stats, opened.journal_loss.as_ref())
     };
     say_opened(path, kind, (pool.pmem.medium(), durability), &recovery);

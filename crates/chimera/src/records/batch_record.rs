@@ -6,7 +6,7 @@
 //! ```
 //! The bytes of all pieces of an id, one after the other, are its changes, in the order in which they are made:
 //! ```text
-//! change    [1 = put, 2 = delete: 4] [bytes of the key: 4] [bytes of the value: 4] [0: 4] key value
+//! change    [1 = put, 2 = delete, 3 = put of a new key: 4] [bytes of the key: 4] [bytes of the value: 4] [0: 4] key value
 //! ```
 //! The check is XXH3 of the piece's bytes, seeded with the hash that a key of the place and the words before has. It depends on
 //! the store's secret seed, so no value that somebody stored there before passes for a record. An id is random, and 0 is none.
@@ -65,12 +65,15 @@ pub(crate) const CHANGE_BYTES: usize = 16;
 pub(crate) const BYTES_MAX: u64 = 64 << 20;
 const PUT: u32 = 1;
 const DELETE: u32 = 2;
+const INSERT: u32 = 3;
 
 /// A change of one key: a put of a value, or a delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundChange {
     pub(crate) key: Vec<u8>,
     pub(crate) value: Option<Vec<u8>>,
+    /// The key was not there before: a put that is taken back by a delete.
+    pub(crate) is_new: bool,
 }
 
 /// A whole record, as it was found.
@@ -88,9 +91,13 @@ impl FoundRecord {
     }
 }
 
-/// Adds a change to the bytes of a record.
-pub(crate) fn push(bytes: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
-    let kind = if value.is_some() { PUT } else { DELETE };
+/// Adds a change to the bytes of a record: of a key that is new, or that is there.
+pub(crate) fn push(bytes: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>, is_new: bool) {
+    let kind = match value {
+        Some(_) if is_new => INSERT,
+        Some(_) => PUT,
+        None => DELETE,
+    };
     let value = value.unwrap_or_default();
     let words = [kind, key.len() as u32, value.len() as u32, 0];
     bytes.extend_from_slice(words.as_bytes());
@@ -249,11 +256,11 @@ fn changes(bytes: &[u8]) -> Option<Vec<FoundChange>> {
         let (key, behind) = behind.split_at_checked(word(1) as usize)?;
         let (value, behind) = behind.split_at_checked(word(2) as usize)?;
         let value = match word(0) {
-            PUT => Some(value.to_vec()),
+            PUT | INSERT => Some(value.to_vec()),
             DELETE if value.is_empty() => None,
             _ => return None,
         };
-        changes.push(FoundChange { key: key.to_vec(), value });
+        changes.push(FoundChange { key: key.to_vec(), value, is_new: word(0) == INSERT });
         rest = behind;
     }
     Some(changes)

@@ -36,6 +36,8 @@ pub struct RecoveryStats {
     pub duplicates_cleared: u64,
     /// Batches that were cut off, and made.
     pub batches_made: u64,
+    /// Batches that were cut off, never acknowledged, and taken back, because there is no room for them.
+    pub batches_taken_back: u64,
     /// Records that failed their checksum (salvage only).
     pub records_damaged: u64,
     /// What damage has kept out, records and other parts of the store (salvage only).
@@ -86,6 +88,10 @@ impl fmt::Display for RecoveryStats {
         if self.batches_made > 0 {
             write!(f, " Interrupted batches that were made: {}.", self.batches_made)?;
         }
+        if self.batches_taken_back > 0 {
+            let batches = self.batches_taken_back;
+            write!(f, " Interrupted batches without room, taken back: {batches}.")?;
+        }
         if self.records_damaged > 0 {
             write!(f, " Damaged records: {}.", self.records_damaged)?;
         }
@@ -122,6 +128,7 @@ mod tests {
             clean: false,
             duplicates_cleared: 3,
             batches_made: 2,
+            batches_taken_back: 4,
             records_damaged: 1,
             journal_lost_at: Some(4096),
             differs_from_closing: true,
@@ -132,6 +139,7 @@ mod tests {
             "had not been closed in order",
             " Interrupted overwrites that were ended: 3.",
             " Interrupted batches that were made: 2.",
+            " Interrupted batches without room, taken back: 4.",
             " Damaged records: 1.",
             "lost 0 changes of 0 bytes from byte 4096 on.",
             "not what it was when it was closed in order.",

@@ -79,6 +79,9 @@ fn common_rows(path: &Path, stats: &chimera::Stats) -> Vec<Row> {
     if recovery.batches_made > 0 {
         rows.push(("interrupted batches", count(recovery.batches_made)));
     }
+    if recovery.batches_taken_back > 0 {
+        rows.push(("interrupted batches taken back", count(recovery.batches_taken_back)));
+    }
     if stats.records_damaged > 0 {
         rows.push(("damaged records", count(stats.records_damaged)));
     }

@@ -98,6 +98,7 @@ impl StoreShape for HikvShape {
             reclaim: true,
             finds_damage: !self.published_layout,
             refuses_at_once: !self.logged,
+            settles_when_read: !self.logged,
             ..Abilities::ALL
         }
     }

@@ -24,6 +24,9 @@ pub struct Abilities {
     /// A write that is refused for want of room does not happen either if a crash comes before it is refused. Not so where
     /// recovery makes changes of a log again, and has more room.
     pub refuses_at_once: bool,
+    /// What an opening for reading shows of a write that was cut off, later openings show, too. Not so where a log is left for the
+    /// next opening that may write.
+    pub settles_when_read: bool,
     /// A full store can always delete. Not so one whose deletes are records, in a pool that is too small to hold room back.
     pub deletes_when_full: bool,
     /// What is left of a damaged store can be read also where it is full. Not so where tables must be made first.
@@ -41,6 +44,7 @@ impl Abilities {
         finds_damage: true,
         survives_kills: true,
         refuses_at_once: true,
+        settles_when_read: true,
         deletes_when_full: true,
         salvages_when_full: true,
         batches: true,

@@ -141,8 +141,8 @@ impl<P: Pmem> AnyEngine<P> {
         each_engine!(self, engine => engine.upkeep().reclaim_stats())
     }
 
-    /// Ends batches that a crash has cut off. How many there were.
-    pub(crate) fn end_batches(&self, salvage: bool) -> Result<u64> {
+    /// Ends batches that a crash has cut off.
+    pub(crate) fn end_batches(&self, salvage: bool) -> Result<batch::Ended> {
         each_engine!(self, engine => batch::recover(&**engine, salvage))
     }
 

@@ -18,7 +18,11 @@ fn hash() -> KeyHash {
 }
 
 fn change(key: &[u8], value: Option<&[u8]>) -> FoundChange {
-    FoundChange { key: key.to_vec(), value: value.map(<[u8]>::to_vec) }
+    FoundChange { key: key.to_vec(), value: value.map(<[u8]>::to_vec), is_new: false }
+}
+
+fn insert(key: &[u8], value: &[u8]) -> FoundChange {
+    FoundChange { is_new: true, ..change(key, Some(value)) }
 }
 
 /// Pieces with room for so many bytes, each of one block of the pool.
@@ -34,8 +38,8 @@ fn pieces(pool: &Pool<Hardware>, bytes: usize) -> Vec<Piece> {
 
 fn bytes_of(changes: &[FoundChange]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for FoundChange { key, value } in changes {
-        push(&mut bytes, key, value.as_deref());
+    for FoundChange { key, value, is_new } in changes {
+        push(&mut bytes, key, value.as_deref(), *is_new);
     }
     bytes
 }
@@ -53,6 +57,8 @@ fn some_changes(values: usize) -> Vec<FoundChange> {
     let long = vec![9; values];
     vec![
         change(b"a", Some(b"")),
+        insert(b"new", b"value"),
+        insert(b"newer", b""),
         change(b"bb", None),
         change(&[1; 300], Some(&long)),
         change(b"a key", Some(b"a value")),
@@ -144,7 +150,7 @@ fn nonsense_in_a_record_is_said_to_be_none() {
     let words = |words: [u32; 4]| words.as_bytes().to_vec();
     let nonsense = [
         words([0, 1, 0, 0]),
-        words([3, 0, 0, 0]),
+        words([4, 0, 0, 0]),
         words([PUT, 1, 0, 0]),
         words([PUT, u32::MAX, u32::MAX, 0]),
         [words([DELETE, 1, 1, 0]), vec![1, 2]].concat(),

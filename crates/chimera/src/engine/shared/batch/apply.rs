@@ -58,7 +58,7 @@ pub(super) fn make<P: Pmem, E: Engine<P>>(
 }
 
 /// Gives a key this value, or none.
-fn set<P: Pmem, E: Engine<P>>(
+pub(super) fn set<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
     key: &[u8],

@@ -19,6 +19,10 @@
 //! given up when a put or a delete finds none, and from then on nobody else may write until the batch ends. New keys come first,
 //! because most engines take them back without any room. Should a change still fail, what was made is taken back; and should that
 //! fail, the store refuses writes and keeps the record: the batch is made when the store is opened again.
+//!
+//! What an index needs to grow for new keys is not foreseen. So a crash may cut off a batch that would have found no room, and
+//! then neither does opening. The record says which keys are new: while none of the others has changed, opening takes back those
+//! that are there. Nobody was told that the batch was made.
 
 mod apply;
 mod plan;
@@ -38,7 +42,7 @@ use apply::Failed;
 use plan::{Done, Plan};
 use space::Cushion;
 
-pub(crate) use recover::recover;
+pub(crate) use recover::{Ended, recover};
 pub(crate) use space::give_back;
 
 /// What came of a batch.

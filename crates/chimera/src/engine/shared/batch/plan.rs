@@ -143,7 +143,8 @@ impl<'b> Plan<'b> {
     pub(super) fn record(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for change in &self.changes {
-            batch_record::push(&mut bytes, change.key, change.new.as_deref());
+            let (new, is_new) = (change.new.as_deref(), change.old.is_none());
+            batch_record::push(&mut bytes, change.key, new, is_new);
         }
         bytes
     }

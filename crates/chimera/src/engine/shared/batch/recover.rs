@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chimera_pmem::{Operation, Pmem};
 
-use super::space;
+use super::{apply, space};
 use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
 use crate::engine::contract::upkeep::{Step, Upkeep};
@@ -13,8 +13,15 @@ use crate::pool::runs::Piece;
 use crate::records::batch_record::{self, FoundChange, FoundRecord, sites, steps};
 use crate::types::error::{Error, Result};
 
-/// Makes the changes again of each batch whose record is whole, and frees all pieces. Before there are sessions. How many there
-/// were.
+/// What came of batches that a crash has cut off: how many were made, and how many taken back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) made: u64,
+    pub(crate) taken_back: u64,
+}
+
+/// Makes the changes again of each batch whose record is whole, or takes them back, and frees all pieces. Before there are
+/// sessions.
 ///
 /// # Errors
 /// `BatchUnfinished` where nothing may be written, and a batch was cut off. `Corrupted` for a record that no program writes,
@@ -23,10 +30,10 @@ use crate::types::error::{Error, Result};
 ///
 /// # Durability
 /// Each batch is durably made before its record is cleared. A crash before leaves the record.
-pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Result<u64> {
+pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Result<Ended> {
     let pieces = engine.take_found_pieces();
     if pieces.is_empty() {
-        return Ok(0);
+        return Ok(Ended::default());
     }
     let core = engine.core();
     let (pool, _booked) = (&core.pool, core.book(Operation::Recovery, 0));
@@ -38,7 +45,7 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
         for record in records {
             pool.note_loss(record.at(), "a batch was cut off, and a part of it may be missing");
         }
-        return Ok(0);
+        return Ok(Ended::default());
     }
     for number in (0..records.len()).rev() {
         match read(engine, &records[number]) {
@@ -59,14 +66,14 @@ pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Resul
     for (_, piece) in unused {
         space::free(engine, piece);
     }
-    let made = end_all(engine, &records, salvage)?;
-    if made == records.len() as u64 {
+    let ended = end_all(engine, &records, salvage)?;
+    if ended.made + ended.taken_back == records.len() as u64 {
         for (_, piece) in used {
             space::free(engine, piece);
         }
     }
     core.forget();
-    Ok(made)
+    Ok(ended)
 }
 
 /// Makes durable what a process may have stored, and not fenced, when it was killed: whole records, and that there is none in
@@ -88,19 +95,20 @@ fn write_back<'p, P: Pmem>(
     pool.pmem.fence(sites::FOUND);
 }
 
-/// Makes batches again, and clears their records. How many. With `salvage` the record of one that cannot be made stays.
+/// Ends batches, and clears their records. How many were made. With `salvage` the record of one that cannot be made stays.
 fn end_all<P: Pmem, E: Engine<P>>(
     engine: &E,
     records: &[FoundRecord],
     salvage: bool,
-) -> Result<u64> {
-    let (pool, mut client, mut made) = (&engine.core().pool, engine.client(0), 0);
-    let mut all = Ok(());
+) -> Result<Ended> {
+    let (pool, mut client) = (&engine.core().pool, engine.client(0));
+    let (mut ended, mut all) = (Ended::default(), Ok(()));
     for record in records {
         match end(engine, &mut client, record) {
-            Ok(()) => {
+            Ok(is_made) => {
                 batch_record::clear(pool, record.at());
-                made += 1;
+                ended.made += u64::from(is_made);
+                ended.taken_back += u64::from(!is_made);
             }
             Err(error) if salvage => {
                 pool.note_lost(&error, record.at());
@@ -114,7 +122,7 @@ fn end_all<P: Pmem, E: Engine<P>>(
         }
     }
     engine.end(&mut client);
-    all.map(|()| made)
+    all.map(|()| ended)
 }
 
 /// The changes of a record.
@@ -124,7 +132,7 @@ fn end_all<P: Pmem, E: Engine<P>>(
 fn read<P: Pmem, E: Engine<P>>(engine: &E, record: &FoundRecord) -> Result<Vec<FoundChange>> {
     let core = engine.core();
     let changes = batch_record::read(&core.pool, core.hash, record);
-    let is_possible = |FoundChange { key, value }: &FoundChange| {
+    let is_possible = |FoundChange { key, value, .. }: &FoundChange| {
         let is_value = value.as_ref().is_none_or(|value| engine.check_value(value).is_ok());
         engine.check_key(key).is_ok() && is_value
     };
@@ -133,44 +141,84 @@ fn read<P: Pmem, E: Engine<P>>(engine: &E, record: &FoundRecord) -> Result<Vec<F
     })
 }
 
-/// Makes the changes of a batch again: deletes first, because they make room. Each key comes once, so their order does not
-/// matter.
+/// Makes the changes of a batch again, new keys first. Whether it is made: where there is no room for it, and nothing but new keys
+/// is there of it, these are taken back, because it was never acknowledged.
 fn end<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
     record: &FoundRecord,
-) -> Result<()> {
+) -> Result<bool> {
     let changes = read(engine, record)?;
     if engine.core().pool.pmem.skips(steps::REDO) {
-        return Ok(());
+        return Ok(true);
     }
+    let (inserts, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.is_new);
+    // Deletes make room. Each key comes once, so the order does not matter.
     let (puts, deletes): (Vec<_>, Vec<_>) =
-        changes.iter().partition(|change| change.value.is_some());
-    for change in deletes.into_iter().chain(puts) {
+        others.into_iter().partition(|change| change.value.is_some());
+    let others = [deletes, puts].concat();
+    let mut may_be_taken_back = true;
+    for change in &others {
+        may_be_taken_back &= !is_made(engine, client, change)?;
+    }
+    for change in inserts.iter().chain(&others) {
         match end_change(engine, client, change) {
-            Err(Error::PoolFull { .. }) => {
-                make_room(engine)?;
-                end_change(engine, client, change).map_err(without_room)?;
+            Err(Error::PoolFull { .. }) if may_be_taken_back => {
+                log::warn!("a batch that a crash has cut off finds no room, and is taken back");
+                take_back(engine, client, &inserts)?;
+                return Ok(false);
             }
-            done => done?,
+            done => done.map_err(without_room)?,
         }
+        may_be_taken_back &= change.is_new;
+    }
+    engine.sync();
+    Ok(true)
+}
+
+/// Takes back what is there of new keys.
+fn take_back<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    inserts: &[&FoundChange],
+) -> Result<()> {
+    for FoundChange { key, .. } in inserts.iter().rev() {
+        let nothing = FoundChange { key: key.clone(), value: None, is_new: false };
+        end_change(engine, client, &nothing).map_err(without_room)?;
     }
     engine.sync();
     Ok(())
 }
 
-/// Makes a change again, where the key is not as it is to be.
+/// Whether a key is as a change leaves it.
+fn is_made<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    FoundChange { key, value, .. }: &FoundChange,
+) -> Result<bool> {
+    let is_there = engine.read(client, engine.core().hash.of(key), key)?;
+    Ok(match value {
+        Some(value) => is_there && client.shared().value == *value,
+        None => !is_there,
+    })
+}
+
+/// Makes a change again, where the key is not as it is to be. Where it finds no room, some is made.
 fn end_change<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
-    FoundChange { key, value }: &FoundChange,
+    change: &FoundChange,
 ) -> Result<()> {
-    let is_there = engine.read(client, engine.core().hash.of(key), key)?;
-    match value {
-        Some(value) if is_there && client.shared().value == *value => Ok(()),
-        Some(value) => engine.put(client, key, value).map(drop),
-        None if is_there => engine.delete(client, key).map(drop),
-        None => Ok(()),
+    if is_made(engine, client, change)? {
+        return Ok(());
+    }
+    let FoundChange { key, value, .. } = change;
+    match apply::set(engine, client, key, value.as_deref()) {
+        Err(Error::PoolFull { .. }) => {
+            make_room(engine)?;
+            apply::set(engine, client, key, value.as_deref())
+        }
+        done => done,
     }
 }
 

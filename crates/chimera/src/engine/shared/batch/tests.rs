@@ -87,10 +87,13 @@ fn all_engines() -> impl Iterator<Item = Options> {
     })
 }
 
+/// Keys that stores have before a batch.
+const BEFORE: [&str; 3] = ["a", "b", "c"];
+
 fn bytes_of(changes: &[(&str, Option<&[u8]>)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (key, value) in changes {
-        push(&mut bytes, key.as_bytes(), *value);
+        push(&mut bytes, key.as_bytes(), *value, !BEFORE.contains(key));
     }
     bytes
 }
@@ -100,7 +103,7 @@ fn cut_off(options: &Options, changes: &[u8]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (open, left) = (directory.path().join("open"), directory.path().join("left"));
     let db = Db::open(&open, options).unwrap();
-    for key in ["a", "b", "c"] {
+    for key in BEFORE {
         db.put(key, "before").unwrap();
     }
     // The first of its changes is made.
@@ -178,31 +181,74 @@ fn a_record_that_no_batch_writes_is_damage_before_anything_is_changed() {
     }
 }
 
-/// The store may take less than the batch needs when it is opened again.
-#[test]
-fn a_batch_that_was_cut_off_and_finds_no_room_is_kept() {
-    for options in all_engines() {
-        let long = vec![7; 1500];
+/// A store with a batch that was cut off, which may take no more than it has now.
+struct Small {
+    directory: tempfile::TempDir,
+    keys: Vec<String>,
+    options: Options,
+}
+
+impl Small {
+    const LONG: [u8; 1500] = [7; 1500];
+
+    /// The batch has `first`, and many new keys.
+    fn new(options: &Options, first: (&str, Option<&[u8]>)) -> Self {
         let keys: Vec<String> = (0..300).map(|number| format!("long {number}")).collect();
-        let changes: Vec<_> = keys.iter().map(|key| (&**key, Some(&long[..]))).collect();
-        let directory = cut_off(&options, &bytes_of(&changes));
+        let long = keys.iter().map(|key| (&**key, Some(&Self::LONG[..])));
+        let changes: Vec<_> = long.chain([first]).collect();
+        let directory = cut_off(options, &bytes_of(&changes));
         let left = directory.path().join("left");
         let used = Db::open(&left, &options.clone().read_only(true).salvage(true)).unwrap();
         let used_bytes = used.pool().used_blocks() * used.pool().map.block_bytes;
-        let small = options.clone().capacity_bytes(used_bytes);
-        drop(used);
-        let error = Db::open(&left, &small).unwrap_err();
+        let options = options.clone().capacity_bytes(used_bytes);
+        Self { directory, keys, options }
+    }
+
+    fn open(&self, options: &Options) -> crate::Result<Db> {
+        Db::open(self.directory.path().join("left"), options)
+    }
+
+    fn count(&self, db: &Db) -> usize {
+        let value = |key: &String| db.get(key).unwrap();
+        self.keys.iter().filter_map(value).filter(|value| *value == Self::LONG).count()
+    }
+}
+
+/// A part of the batch is there already that nobody can take back: `a` has its new value.
+#[test]
+fn a_batch_that_was_cut_off_and_finds_no_room_is_kept() {
+    for options in all_engines() {
+        let small = Small::new(&options, ("a", Some(b"after")));
+        let error = small.open(&small.options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Full, "{error}");
         assert!(error.to_string().contains("a batch that a crash has cut off"), "{error}");
-        let db = Db::open(&left, &small.clone().salvage(true)).unwrap();
+        let db = small.open(&small.options.clone().salvage(true)).unwrap();
         assert!(!db.losses().is_empty());
         let refused = db.put("b", "never").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::WritesRefused, "{refused}");
         drop(db);
-        let db = Db::open(&left, &options).unwrap();
+        let db = small.open(&options).unwrap();
         assert_eq!(db.stats().recovery.batches_made, 1);
-        assert!(keys.iter().all(|key| db.get(key).unwrap().as_deref() == Some(&long[..])));
+        assert_eq!(small.count(&db), small.keys.len());
         assert!(db.check(None).is_sound());
+    }
+}
+
+#[test]
+fn new_keys_of_a_batch_that_was_cut_off_and_finds_no_room_are_taken_back() {
+    for options in all_engines() {
+        let small = Small::new(&options, ("b", Some(b"after")));
+        for taken_back in [1, 0] {
+            let db = small.open(&small.options).unwrap();
+            let recovery = db.stats().recovery;
+            assert_eq!((recovery.batches_made, recovery.batches_taken_back), (0, taken_back));
+            assert_eq!(small.count(&db), 0);
+            assert_eq!(values(&db), texts([Some("after"), Some("before"), Some("before"), None]));
+            assert!(db.losses().is_empty() && db.check(None).is_sound());
+        }
+        let db = small.open(&options).unwrap();
+        assert_eq!((db.stats().recovery.batches_made, small.count(&db)), (0, 0));
+        db.put("b", "later").unwrap();
     }
 }
 
@@ -234,11 +280,13 @@ impl WithoutRoom {
             number += 1;
         }
         for other in (0..Self::KEYS).filter(|other| (other + round) % 3 == 0) {
-            store.db.delete(key_of(other)).unwrap();
-            store.held.remove(&other);
+            // In some engines a delete needs room.
+            if store.db.delete(key_of(other)).is_ok() {
+                store.held.remove(&other);
+            }
         }
         for other in (1000..number).rev().take(8 * round as usize) {
-            store.db.delete(key_of(other)).unwrap();
+            let _ = store.db.delete(key_of(other));
         }
         store
     }
@@ -293,8 +341,9 @@ fn key_of(number: u64) -> [u8; 8] {
 /// What was made is taken back; where that finds no room either, the next opening makes the batch.
 #[test]
 fn a_batch_that_fails_half_way_is_taken_back_or_made_at_the_next_opening() {
+    let mut in_doubt = 0;
     for options in all_engines() {
-        let (mut taken_back, mut in_doubt) = (0, 0);
+        let mut taken_back = 0;
         for round in 0..12 {
             let mut store = WithoutRoom::new(&options, round);
             let batch = store.batch(round + 1, 900);
@@ -324,6 +373,7 @@ fn a_batch_that_fails_half_way_is_taken_back_or_made_at_the_next_opening() {
             assert_eq!(batches_made, expected);
             store.check();
         }
-        println!("{:?} {taken_back} {in_doubt}", options);
+        assert!(taken_back > 2, "{taken_back}");
     }
+    assert!(in_doubt > 0, "some engine finds no room for deletes either");
 }
