@@ -3,8 +3,9 @@
 use std::fmt;
 
 /// What a pool lies on, and so what a cache-line flush means there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Medium {
     /// A file on a DAX file system mapped with `MAP_SYNC`: flush and fence make stores durable.
     FsDax,

@@ -8,8 +8,9 @@ use crate::journal::{Fenced, Journal, Lines};
 use crate::{Extent, Medium, Site, sum};
 
 /// The class an operation's counters are booked under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[repr(u8)]
 pub enum Operation {
     /// Everything outside an operation: opening, closing, background work.
@@ -54,7 +55,8 @@ impl Operation {
 }
 
 /// What was done to make stores durable, since the backend was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PersistenceCounts {
     /// Cache lines flushed, each time.
     pub lines_flushed: u64,

@@ -39,8 +39,9 @@ pub(crate) use native::{
 compile_error!("the on-media format is little-endian and words are stored as they are in memory");
 
 /// The instruction that starts writing a cache line back to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[repr(u8)]
 pub enum FlushInstruction {
     /// x86-64 CLWB: writes back and may keep the line in the cache.

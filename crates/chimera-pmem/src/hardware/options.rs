@@ -3,8 +3,9 @@
 use crate::FlushInstruction;
 
 /// Which instruction flushes a cache line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FlushChoice {
     /// The best one of the machine; none on persistent memory whose platform persists its caches.
     #[default]
@@ -16,8 +17,9 @@ pub enum FlushChoice {
 }
 
 /// How [`Hardware`](crate::Hardware) maps and flushes memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct HardwareOptions {
     /// Address space to reserve at first, in bytes. When more is to be mapped, more is reserved behind it, so it is best what
     /// will be needed. Costs no memory. Default 1 GiB. Where the system refuses, half of it is tried, and so on.

@@ -13,7 +13,8 @@ use super::lock;
 use crate::CACHE_LINE;
 
 /// Parameters of the cache model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CacheParameters {
     /// Capacity in bytes, rounded down to a power of two of sets. Default 32 MiB, a server's last-level
     /// cache. A smaller one makes more reads miss and writes unflushed lines back sooner.

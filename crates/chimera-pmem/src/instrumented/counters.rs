@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
 
-use serde::Serialize;
-
 use crate::{CACHE_LINE, Operation};
 
 macro_rules! counters {
@@ -19,7 +17,8 @@ macro_rules! counters {
         /// A media read or write is booked to the operation during which it happens, which for a
         /// write-back from a buffer is later than the flush; over a phase of one kind the means are
         /// the same, and the total is exact.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         pub struct OperationCounters {
             /// Operations acknowledged.
             pub operations: u64,
@@ -27,7 +26,8 @@ macro_rules! counters {
         }
 
         /// Means per acknowledged operation; the fields as in [`OperationCounters`].
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         pub struct OperationMeans {
             $($(#[$doc])* pub $name: f64,)+
         }
@@ -137,7 +137,8 @@ impl OperationMeans {
 }
 
 /// Lines that one session moved to and from each DIMM.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct SessionLines {
     /// Lines handed to each DIMM: flushed dirty, copied past the cache, or evicted.
     pub written: Vec<u64>,
@@ -181,7 +182,8 @@ fn subtract_each(from: &mut [u64], what: &[u64]) {
 }
 
 /// How unevenly lines fall on the DIMMs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Spread {
     /// Lines on the DIMM that has most.
     pub max: u64,
@@ -207,7 +209,8 @@ impl Spread {
 /// With one thread, a fixed seed and background tasks stepped by hand it is bit-exact: the same on
 /// every run and every machine. Where the device takes time, how long a unit stays in a write buffer depends on the clock,
 /// so media writes are not repeatable there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Counters {
     /// Totals by class; only classes in which something was counted.
     pub operations: BTreeMap<Operation, OperationCounters>,

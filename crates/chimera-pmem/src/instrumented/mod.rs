@@ -46,7 +46,8 @@ pub use profile::{
 pub use reads::{ReadCounts, ReadModel};
 
 /// What an [`Instrumented`] does. All of it is fixed for the life of the instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InstrumentedOptions {
     /// Whether to count. Default true. When false, snapshots are empty.
     pub counters: bool,

@@ -32,8 +32,9 @@ const OPTANE_AGE_NS: u64 = 50_000;
 /// A latency profile: what is added to every miss and every persist, on top of what the machine
 /// itself takes. The constants are fixed and never tuned to a result; results under any profile but
 /// `dram` are to be labelled *modelled*.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(into = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(into = "String"))]
 pub enum Profile {
     /// Nothing is added. Text: `dram`.
     #[default]

@@ -31,7 +31,8 @@ thread_local! {
 }
 
 /// What was read through a [`ReadModel`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ReadCounts {
     /// Calls.
     pub reads: u64,

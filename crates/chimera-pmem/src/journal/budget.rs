@@ -44,7 +44,8 @@ pub struct MemoryLimits {
 type AskLimits = Box<dyn Fn() -> Option<MemoryLimits> + Send + Sync>;
 
 /// Memory of pages that have stores of their own, and what became of others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PageFigures {
     /// Bytes of memory that the store may take; the highest number where nothing says that.
     pub budget_bytes: u64,

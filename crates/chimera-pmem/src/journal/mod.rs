@@ -109,7 +109,8 @@ pub enum SyncPolicy {
 }
 
 /// What a journal has done, and what is left to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct JournalFigures {
     /// Bytes it holds now. It grows where it is found too small.
     pub capacity_bytes: u64,

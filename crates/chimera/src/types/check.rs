@@ -1,9 +1,8 @@
 //! [`CheckReport`]: what verifying a whole store found.
 
-use serde::Serialize;
-
 /// What verifying a whole store found.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CheckReport {
     /// Blocks read.
@@ -38,7 +37,8 @@ impl CheckReport {
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Damage {
     /// Offset in the pool, in bytes.
     pub at: u64,

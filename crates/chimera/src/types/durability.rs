@@ -4,11 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Serialize;
-
 /// What an acknowledged write survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Durability {
     /// The strongest that the medium gives at full speed: `Immediate` on fsdax and devdax,
     /// `Group { 50 ms }` on other files, `Process` in memory.

@@ -3,14 +3,13 @@
 #[cfg(feature = "baselines")]
 use std::str::FromStr;
 
-use serde::Serialize;
-
 use super::error::{Error, Result};
 
 /// What precedes each record on media. An ordinary build has one layout, and nothing asks for it at run time.
 #[cfg_attr(not(feature = "baselines"), expect(unreachable_pub, reason = "there is one layout"))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum RecordLayout {
     /// 16 bytes per record: checksum of key and version, checksum of the value, version. Damage is
     /// found, and after a crash the newer of two copies wins. 17 records of 16 + 200 bytes per page.
@@ -63,7 +62,8 @@ impl FromStr for RecordLayout {
 }
 
 /// Sizes of a pool, fixed at creation and kept in its superblock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Geometry {
     /// Bytes per VPage: a multiple of 64 from 256 to 1 MiB. Default 4096, the interleaving of Optane
     /// DIMMs. Records larger than a page raise it by whole multiples.

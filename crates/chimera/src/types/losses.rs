@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::check::Damage;
 
 /// What damage has kept out of a store that was opened with [`Options::salvage`](crate::Options::salvage), as far as it
 /// is known: see [`Db::losses`](crate::Db::losses).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Losses {
     /// Places where something is left out, each counted once: records, and parts of the index or of a log, each of which

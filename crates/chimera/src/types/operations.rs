@@ -2,8 +2,6 @@
 
 use std::ops::AddAssign;
 
-use serde::Serialize;
-
 macro_rules! counts {
     ($($(#[$doc:meta])* $count:ident $field:ident,)+) => {
         /// What is counted of a session's operations.
@@ -19,7 +17,8 @@ macro_rules! counts {
         ///
         /// An operation that fails is counted under its error and nowhere else, but for the keys and
         /// records that it had handed out by then.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct OperationStats {
             $($(#[$doc])* pub $field: u64,)+
@@ -154,7 +153,8 @@ impl Timed {
 
 /// How long operations took that were timed: from the call to its return, with the time of a function
 /// that the caller passed in, and with the wait for a sync where durability asks for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Latencies {
     /// Gets, of keys that were there or not.
@@ -196,7 +196,8 @@ impl Latencies {
 
 /// Quantiles of latencies, in nanoseconds; all 0 where nothing was timed. A quantile is at most 1/32
 /// above the true one and never below it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LatencyStats {
     /// Operations that were timed.
@@ -216,7 +217,8 @@ pub struct LatencyStats {
 }
 
 /// What one session has done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SessionStats {
     /// The number under which counters book it.

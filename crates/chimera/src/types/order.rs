@@ -1,9 +1,8 @@
 //! [`OrderStats`]: what an ordered index says of itself.
 
-use serde::Serialize;
-
 /// What the ordered index of a store says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OrderStats {
     /// Whether the tree has all keys: it is made in the background when a store is opened.
@@ -52,7 +51,8 @@ pub struct OrderStats {
 }
 
 /// What was sampled to decide how many background threads apply changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OrderWindow {
     /// How long it lasted, in nanoseconds.

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
-
 /// A place in a stream: after how many frames, and the digest of these. As text, `FRAMES-DIGEST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamPosition {
@@ -38,8 +36,9 @@ impl FromStr for StreamPosition {
     }
 }
 
-impl Serialize for StreamPosition {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+#[cfg(feature = "serde")]
+impl serde::Serialize for StreamPosition {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }

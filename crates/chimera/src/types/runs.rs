@@ -1,9 +1,8 @@
 //! [`RunCounts`]: what the blocks of a pool are used for.
 
-use serde::Serialize;
-
 /// Runs of consecutive blocks by what they are used for. The sum of all blocks is the number of used blocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RunCounts {
     /// Runs in use: single blocks that the engine gave no name, then its kinds in their order.
@@ -19,7 +18,8 @@ pub struct RunCounts {
 }
 
 /// Runs of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RunsOfKind {
     /// What the engine calls the kind.

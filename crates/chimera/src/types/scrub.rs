@@ -1,11 +1,10 @@
 //! [`ScrubStats`]: what verifying the store in the background has done.
 
-use serde::Serialize;
-
 use super::check::{CheckReport, Damage};
 
 /// What the scrub, and each [`check`](crate::Db::check), has verified since the store was opened.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ScrubStats {
     /// Full passes that ended, those of `check` included.
@@ -23,7 +22,8 @@ pub struct ScrubStats {
 }
 
 /// A full pass: everything was verified, from the beginning to the end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ScrubPass {
     /// When it ended, in seconds since the Unix epoch.

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::losses::Losses;
 
 /// What space reclamation has done since the store was opened, and what there is to do.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ReclaimStats {
     /// Bytes of used blocks without a live record, roughly; not of blocks that sessions fill.
@@ -25,7 +24,8 @@ pub struct ReclaimStats {
 }
 
 /// What happened when the store was opened.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RecoveryStats {
     /// Blocks scanned.

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::losses::Losses;
 
 /// What kind of records a store or a stream has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct StreamKind {
     /// Bytes of every key; 0 where records have any size.
     pub key_bytes: u32,
@@ -33,7 +32,8 @@ impl fmt::Display for StreamKind {
 }
 
 /// What an export wrote.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ExportReport {
     /// Records in the stream, with those that were there before the export was resumed.
@@ -49,7 +49,8 @@ pub struct ExportReport {
 }
 
 /// What an import did.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ImportReport {
     /// Records stored.
@@ -65,7 +66,8 @@ pub struct ImportReport {
 }
 
 /// What a backup wrote.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct BackupReport {
     /// Records in the new store.

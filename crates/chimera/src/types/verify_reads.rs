@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
-
 /// Whether a get verifies the sum of the value that it hands out. A get is a call of `get`, `get_with`,
 /// `multi_get`, `multi_get_with` or `contains_key`.
 ///
@@ -15,8 +13,9 @@ use serde::Serialize;
 ///
 /// Everything else verifies always: listings, exports, backups, updates and swaps, records that reclamation moves,
 /// [`check`](crate::Db::check) and the [scrub](crate::Options::scrub_every).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum VerifyReads {
     /// Each get does. A damaged value is never handed out.
     #[default]

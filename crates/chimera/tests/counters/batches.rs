@@ -85,6 +85,20 @@ fn a_batch_of_deletes_has_no_values_in_its_record() {
     }
 }
 
+/// Where each write is durable by itself.
+#[test]
+fn a_batch_that_changes_nothing_writes_nothing() {
+    for engine in ENGINES {
+        let db = open(Options::new().engine(engine));
+        let mut session = db.session();
+        let mut batch = puts(0, 1);
+        batch.delete(key(5000));
+        session.write(&batch).unwrap();
+        let counts = counted(&db, Operation::Batch, || session.write(&batch).unwrap());
+        assert_untouched(&counts.total());
+    }
+}
+
 #[test]
 fn a_batch_that_changes_one_key_has_no_record() {
     let db = open(Options::new());

@@ -3,7 +3,8 @@
 use crate::CACHE_LINE;
 
 /// Parameters of the device model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct DeviceParameters {
     /// DIMMs. Default 6.
     pub dimms: u32,
@@ -21,7 +22,8 @@ pub struct DeviceParameters {
 }
 
 /// Times of a device. Latencies are added to what the machine itself takes, whose memory is DRAM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Timing {
     /// Added to a call that misses, if its first unit is neither the last one that the thread missed nor next to it.
     pub read_random_ns: u32,

@@ -1,12 +1,12 @@
 //! [`IndexWritten`]: what was written to tables, and why.
 
 use chimera_pmem::Site;
-use serde::Serialize;
 
 use super::sites;
 
 /// Tables of one cause, and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TablesWritten {
     /// Tables.
@@ -16,7 +16,8 @@ pub struct TablesWritten {
 }
 
 /// What was written since the store was opened, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct IndexWritten {
     /// MemTables that became tables of the first level.

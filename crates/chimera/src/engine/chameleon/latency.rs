@@ -67,7 +67,8 @@ pub(super) struct Sampler {
 }
 
 /// A change of the mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ProtectSwitch {
     /// Milliseconds since the store was opened.

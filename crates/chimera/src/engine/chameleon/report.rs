@@ -1,7 +1,6 @@
 //! What ChameleonDB says of itself.
 
 use chimera_pmem::Pmem;
-use serde::Serialize;
 
 use super::counts::{IndexWritten, TablesWritten};
 use super::index::Index;
@@ -16,7 +15,8 @@ use crate::engine::ChameleonMode;
 use crate::engine::options::variants::{Compaction, UpperIndex};
 
 /// What ChameleonDB says of its store.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ChameleonStats {
     /// Shards of the index.
@@ -180,7 +180,8 @@ fn memtable_loads<P: Pmem>(index: &Index<P>) -> (u32, u32) {
 }
 
 /// What a store of ChameleonDB is made of.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ChameleonInspect {
     /// As [`Stats`](crate::Stats) has them.

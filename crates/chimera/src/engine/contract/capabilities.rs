@@ -1,9 +1,8 @@
 //! [`Capabilities`]: what the stores of an engine can do.
 
-use serde::Serialize;
-
 /// What the stores of an engine can do. Tests and tools ask for these, never for an engine's name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Capabilities {
     /// Stores for keys of one size and values of one size.

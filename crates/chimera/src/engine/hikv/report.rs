@@ -1,7 +1,5 @@
 //! What HiKV says of itself.
 
-use serde::Serialize;
-
 use crate::RunCounts;
 #[cfg(feature = "baselines")]
 use crate::engine::Consistency;
@@ -9,7 +7,8 @@ use crate::engine::Consistency;
 use crate::types::layout::RecordLayout;
 
 /// What HiKV says of its store.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct HikvStats {
     /// What precedes each item.
@@ -41,7 +40,8 @@ pub struct HikvStats {
 }
 
 /// What a store of HiKV is made of.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct HikvInspect {
     /// As [`Stats`](crate::Stats) has them.

@@ -1,11 +1,10 @@
 //! What a log with one hash table says of itself.
 
-use serde::Serialize;
-
 use crate::RunCounts;
 
 /// What `pmem-hash` and `dram-hash` say of their stores.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LogHashStats {
     /// Segments of the index; 1 where it is one table.
@@ -31,7 +30,8 @@ pub(crate) struct Sizes {
 }
 
 /// What a store of `pmem-hash` or `dram-hash` is made of.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LogHashInspect {
     /// As [`Stats`](crate::Stats) has them.

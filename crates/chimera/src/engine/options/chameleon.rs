@@ -10,8 +10,9 @@ use std::time::Duration;
 use variants::{Compaction, UpperIndex};
 
 /// Where full MemTables go (ChameleonDB, sections 2.3 and 2.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Mode {
     /// To tables.

@@ -109,16 +109,18 @@ macro_rules! engines {
         }
 
         /// What an engine says of its store.
-        #[derive(Clone, Debug, serde::Serialize)]
-        #[serde(rename_all = "snake_case")]
+        #[derive(Clone, Debug)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
         #[non_exhaustive]
         pub enum EngineStats {
             $(#[doc = concat!("As [`EngineKind::", stringify!($kind), "`].")] #[cfg($cfg)] $kind($folder::Stats),)+
         }
 
         /// What an engine says of what its store is made of.
-        #[derive(Clone, Debug, serde::Serialize)]
-        #[serde(rename_all = "snake_case")]
+        #[derive(Clone, Debug)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
         #[non_exhaustive]
         pub enum EngineInspect {
             $(#[doc = concat!("As [`EngineKind::", stringify!($kind), "`].")] #[cfg($cfg)] $kind(Box<$folder::Inspect>),)+

@@ -1,7 +1,5 @@
 //! [`Stats`] and [`InspectReport`]: what a store says of itself, with a part that its engine says.
 
-use serde::Serialize;
-
 use super::engines::{EngineInspect, EngineStats};
 #[cfg(not(loom))]
 use crate::engine::chameleon::{ChameleonInspect, ChameleonStats};
@@ -19,7 +17,8 @@ use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::verify_reads::VerifyReads;
 
 /// What a store says of itself. Sizes are in bytes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
     /// Engine.
@@ -90,7 +89,8 @@ pub struct Stats {
 
 /// What a store is made of, as [`Db::inspect`](crate::Db::inspect) found it. Beside writers the parts are
 /// as of moments a little apart.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct InspectReport {
     /// Bytes of a block.

@@ -24,7 +24,6 @@ mod recovery;
 use std::collections::BTreeMap;
 
 use chimera_pmem::{Pmem, Site};
-use serde::Serialize;
 
 use crate::RunCounts;
 use crate::engine::shared::creation::{agree, plan_of_runs};
@@ -63,7 +62,8 @@ struct State<P: Pmem> {
 }
 
 /// What the teaching engine says of its store, and of what it is made of.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TeachingReport {
     /// Runs of blocks.

@@ -1,12 +1,11 @@
 //! What Viper says of itself.
 
-use serde::Serialize;
-
 #[cfg(feature = "baselines")]
 use crate::types::layout::RecordLayout;
 
 /// What Viper says of its store.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ViperStats {
     /// What precedes each record.
@@ -22,12 +21,13 @@ pub struct ViperStats {
     pub records_per_block: u32,
     /// Segments of the index: tells a counting program which inserts split one.
     #[doc(hidden)]
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub index_segments: u64,
 }
 
 /// What a store of Viper is made of.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ViperInspect {
     /// Bytes of a page.
@@ -47,7 +47,8 @@ pub struct ViperInspect {
 }
 
 /// Numbers of blocks. Every used block is of one kind, and those of records are in one state.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct BlockCounts {
     /// Handed out so far: the sum of the kinds.
@@ -69,7 +70,8 @@ pub struct BlockCounts {
 }
 
 /// Numbers of pages.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PageCounts {
     /// All.
@@ -81,7 +83,8 @@ pub struct PageCounts {
 }
 
 /// Where the bytes of blocks of records are: the sum is their number times the bytes of a block.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ByteCounts {
     /// Live records and parts of values, with their headers.
@@ -95,7 +98,8 @@ pub struct ByteCounts {
 }
 
 /// Numbers of blocks by the part of them that live records take.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct FillHistogram {
     /// Nothing.
@@ -105,7 +109,8 @@ pub struct FillHistogram {
 }
 
 /// How an index has grown.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct IndexReport {
     /// Entries.

@@ -47,8 +47,9 @@ const SALTS: [u32; 8] = [
 
 /// A kind of filter.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum FilterKind {
     /// A conventional Bloom filter, which takes as much memory as that of ChameleonDB's comparison point `Pmem-LSM-F`.

@@ -5,8 +5,9 @@ use crate::index::table_filter::FilterKind;
 
 /// How tables of the levels above the last one are put together (ChameleonDB, section 2.1).
 #[cfg_attr(not(feature = "baselines"), expect(unreachable_pub, reason = "it is for measurements"))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Compaction {
     /// One compaction goes through all levels that it would fill.
@@ -20,8 +21,9 @@ pub enum Compaction {
 /// How gets find entries of the levels above the last one. All but the first are what ChameleonDB is compared with (section
 /// 3): they are for measurements, and have no bypass index.
 #[cfg_attr(not(feature = "baselines"), expect(unreachable_pub, reason = "it is for measurements"))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum UpperIndex {
     /// Bypass indexes.

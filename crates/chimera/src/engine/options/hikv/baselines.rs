@@ -3,14 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
-
 use super::HikvOptions;
 use crate::types::layout::RecordLayout;
 
 /// What keeps items and index consistent when a change is cut off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Consistency {
     /// The order of writes: the item, then the entry that leads to it (HiKV, section 3.4). Two fences for a put or an

@@ -100,6 +100,11 @@ fn bytes_of(changes: &[(&str, Option<&[u8]>)]) -> Vec<u8> {
 
 /// What a process leaves that was killed behind the record of a batch with these changes.
 fn cut_off(options: &Options, changes: &[u8]) -> tempfile::TempDir {
+    cut_off_after(options, |_| {}, &[changes])
+}
+
+/// What a process leaves that was killed behind the records of several batches, and had done `first` before.
+fn cut_off_after(options: &Options, first: impl Fn(&Db), records: &[&[u8]]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let (open, left) = (directory.path().join("open"), directory.path().join("left"));
     let db = Db::open(&open, options).unwrap();
@@ -108,7 +113,10 @@ fn cut_off(options: &Options, changes: &[u8]) -> tempfile::TempDir {
     }
     // The first of its changes is made.
     db.put("a", "after").unwrap();
-    db.engine().leave_record(changes);
+    first(&db);
+    for changes in records {
+        db.engine().leave_record(changes);
+    }
     db.sync().unwrap();
     std::fs::create_dir(&left).unwrap();
     for file in std::fs::read_dir(&open).unwrap().map(|file| file.unwrap().path()) {
@@ -181,10 +189,25 @@ fn a_record_that_no_batch_writes_is_damage_before_anything_is_changed() {
     }
 }
 
+/// Also where another record is one: none of its changes is made.
+#[test]
+fn records_are_looked_at_before_any_is_made() {
+    let (right, wrong) = (bytes_of(&CHANGES), bytes_of(&[("c", Some(b"after")), ("", None)]));
+    for options in all_engines() {
+        let directory = cut_off_after(&options, |_| {}, &[&right, &wrong, &wrong]);
+        let left = directory.path().join("left");
+        let error = Db::open(&left, &options).unwrap_err();
+        assert!(matches!(error, Error::Corrupted { .. }), "{error}");
+        let db = Db::open(&left, &options.clone().read_only(true).salvage(true)).unwrap();
+        assert_eq!(values(&db), texts([Some("after"), Some("before"), Some("before"), None]));
+    }
+}
+
 /// A store with a batch that was cut off, which may take no more than it has now.
 struct Small {
     directory: tempfile::TempDir,
     keys: Vec<String>,
+    used_bytes: u64,
     options: Options,
 }
 
@@ -196,12 +219,30 @@ impl Small {
         let keys: Vec<String> = (0..300).map(|number| format!("long {number}")).collect();
         let long = keys.iter().map(|key| (&**key, Some(&Self::LONG[..])));
         let changes: Vec<_> = long.chain([first]).collect();
-        let directory = cut_off(options, &bytes_of(&changes));
+        Self::with(options, keys.clone(), cut_off(options, &bytes_of(&changes)))
+    }
+
+    /// The batch has a new key, and longer values of many that are there.
+    fn of_old_keys(options: &Options) -> Self {
+        let keys: Vec<String> = (0..40).map(|number| format!("long {number}")).collect();
+        let fill = |db: &Db| {
+            for key in &keys {
+                db.put(key, "short").unwrap();
+            }
+        };
+        let mut bytes = bytes_of(&[("d", Some(b"after"))]);
+        for key in &keys {
+            push(&mut bytes, key.as_bytes(), Some(&Self::LONG), false);
+        }
+        Self::with(options, keys.clone(), cut_off_after(options, fill, &[&bytes]))
+    }
+
+    fn with(options: &Options, keys: Vec<String>, directory: tempfile::TempDir) -> Self {
         let left = directory.path().join("left");
         let used = Db::open(&left, &options.clone().read_only(true).salvage(true)).unwrap();
         let used_bytes = used.pool().used_blocks() * used.pool().map.block_bytes;
         let options = options.clone().capacity_bytes(used_bytes);
-        Self { directory, keys, options }
+        Self { directory, keys, used_bytes, options }
     }
 
     fn open(&self, options: &Options) -> crate::Result<Db> {
@@ -234,6 +275,33 @@ fn a_batch_that_was_cut_off_and_finds_no_room_is_kept() {
     }
 }
 
+/// Of other keys all have changed at the end, or none.
+#[test]
+fn a_batch_that_was_cut_off_and_finds_room_for_a_part_is_whole_in_the_end() {
+    let mut kept = 0;
+    for options in all_engines() {
+        // Room for none of them, for some, for all.
+        for more in 0..12 {
+            let mut small = Small::of_old_keys(&options);
+            small.options = options.clone().capacity_bytes(small.used_bytes + (more << 13));
+            let opened = small.open(&small.options);
+            kept += u64::from(opened.is_err());
+            let db = opened.or_else(|error| {
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                small.open(&options)
+            });
+            let db = db.unwrap();
+            let recovery = db.stats().recovery;
+            let is_made = recovery.batches_made == 1;
+            assert_eq!(recovery.batches_made + recovery.batches_taken_back, 1);
+            assert_eq!(small.count(&db), if is_made { small.keys.len() } else { 0 });
+            assert_eq!(db.get("d").unwrap().is_some(), is_made);
+            assert!(db.check(None).is_sound());
+        }
+    }
+    assert!(kept > 0, "there was room for a part");
+}
+
 #[test]
 fn new_keys_of_a_batch_that_was_cut_off_and_finds_no_room_are_taken_back() {
     for options in all_engines() {
@@ -250,6 +318,34 @@ fn new_keys_of_a_batch_that_was_cut_off_and_finds_no_room_are_taken_back() {
         assert_eq!((db.stats().recovery.batches_made, small.count(&db)), (0, 0));
         db.put("b", "later").unwrap();
     }
+}
+
+/// What a batch that was cut off needs may be had by reclaiming.
+#[test]
+fn room_for_a_batch_that_was_cut_off_is_reclaimed() {
+    let mut made = 0;
+    for options in all_engines() {
+        let garbage = |db: &Db| {
+            for number in 0..400_u32 {
+                db.put(number.to_le_bytes(), [3; 300]).unwrap();
+            }
+            for number in (0..400_u32).filter(|number| number % 4 != 0) {
+                db.delete(number.to_le_bytes()).unwrap();
+            }
+        };
+        let keys: Vec<String> = (0..20).map(|number| format!("long {number}")).collect();
+        let long = keys.iter().map(|key| (&**key, Some(&Small::LONG[..])));
+        let changes: Vec<_> = long.collect();
+        let directory = cut_off_after(&options, garbage, &[&bytes_of(&changes)]);
+        let small = Small::with(&options, keys.clone(), directory);
+        let db = small.open(&small.options).unwrap();
+        let recovery = db.stats().recovery;
+        assert_eq!(recovery.batches_made + recovery.batches_taken_back, 1);
+        made += recovery.batches_made;
+        assert_eq!(small.count(&db) as u64, 20 * recovery.batches_made);
+        assert!(db.check(None).is_sound());
+    }
+    assert!(made > 0, "some engine has garbage, and moves records without more room");
 }
 
 /// Batches that have set nothing aside, in a store that is full.
@@ -271,7 +367,7 @@ impl WithoutRoom {
         let db = Db::open(&path, &options).unwrap();
         let mut store = Self { _directory: directory, path, options, db, held: BTreeMap::new() };
         // It keeps room for its record.
-        let batch = store.batch(round, 300);
+        let batch = WithoutRoom::batch(round, 300);
         store.db.write(&batch).unwrap();
         store.has_changed(&batch);
         // Some keys are new to the next batches, and some room comes back.
@@ -279,7 +375,7 @@ impl WithoutRoom {
         while store.db.put(key_of(number), vec![1; 90 + number as usize % 400]).is_ok() {
             number += 1;
         }
-        for other in (0..Self::KEYS).filter(|other| (other + round) % 3 == 0) {
+        for other in (0..Self::KEYS).filter(|other| (other + round).is_multiple_of(3)) {
             // In some engines a delete needs room.
             if store.db.delete(key_of(other)).is_ok() {
                 store.held.remove(&other);
@@ -291,10 +387,10 @@ impl WithoutRoom {
         store
     }
 
-    fn batch(&self, round: u64, longest: u64) -> Batch {
+    fn batch(round: u64, longest: u64) -> Batch {
         let mut batch = Batch::new();
         for number in 0..Self::KEYS {
-            if (number + round) % 7 == 0 {
+            if (number + round).is_multiple_of(7) {
                 batch.delete(key_of(number));
             } else {
                 batch.put(key_of(number), vec![round as u8; (number * 37 % longest) as usize]);
@@ -346,7 +442,7 @@ fn a_batch_that_fails_half_way_is_taken_back_or_made_at_the_next_opening() {
         let mut taken_back = 0;
         for round in 0..12 {
             let mut store = WithoutRoom::new(&options, round);
-            let batch = store.batch(round + 1, 900);
+            let batch = WithoutRoom::batch(round + 1, 900);
             let made = store.db.engine().write_without_room(&batch);
             let expected = match made {
                 Ok(()) => {
