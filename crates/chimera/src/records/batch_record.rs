@@ -39,10 +39,8 @@ pub(crate) mod sites {
         RECORD = "batch.record";
         /// The id of a record whose changes are made, or never will be.
         CLEAR = "batch.clear";
-        /// A record that recovery found, written back.
+        /// A record that recovery found, or the id of one that it found cleared or never whole, written back.
         FOUND = "batch.found", may_be_clean;
-        /// The id of a record that recovery found cleared, or never whole, written back.
-        FOUND_CLEAR = "batch.found_clear", may_be_clean;
     }
 }
 

@@ -90,7 +90,7 @@ fn write_back<'p, P: Pmem>(
         pool.pmem.flush(*whole, sites::FOUND);
     }
     for piece in unused {
-        pool.pmem.flush(pool.extent(piece.bytes.offset(), 8), sites::FOUND_CLEAR);
+        pool.pmem.flush(pool.extent(piece.bytes.offset(), 8), sites::FOUND);
     }
     pool.pmem.fence(sites::FOUND);
 }
