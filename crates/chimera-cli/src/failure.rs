@@ -35,8 +35,8 @@ pub(crate) enum Failure {
     DanglingLink { link: PathBuf, target: PathBuf },
     #[error("the value of `{key}` has {bytes} bytes and is no counter, which has exactly 8")]
     NotACounter { key: String, bytes: usize },
-    #[error("line {number}: {failure}; the lines before it are done and kept")]
-    Line { number: u64, failure: Box<Self> },
+    #[error("line {number}: {failure}; {done}")]
+    Line { number: u64, failure: Box<Self>, done: &'static str },
     #[error("the {what} has {found} bytes, but {what}s of this store have at most {size}")]
     TooLong { what: &'static str, found: usize, size: u32 },
     #[error(transparent)]

@@ -29,6 +29,32 @@ fn a_file_and_standard_input_do_the_same() {
 }
 
 #[test]
+fn all_lines_are_carried_out_or_none() {
+    let place = Place::new();
+    place.run(["put", "apples", "red"]).ok();
+    write(
+        &place,
+        "changes",
+        b"put\tapples\tgreen\nput\tpears\tred\ndelete\tpears\ndelete\tplums\n",
+    );
+    write(&place, "wrong", b"put\tapples\tblue\n\nnonsense\n");
+    let run = place.run(["batch", "--atomic", "wrong"]).expect(3);
+    assert!(run.err.contains("line 3") && run.err.contains("nothing was done"), "{run:?}");
+    assert_eq!(place.run(["scan", "--values"]).ok(), "apples\tred\n");
+    let said = place.run(["batch", "--atomic", "changes"]).ok();
+    assert_eq!(said, "1 inserted, 1 replaced, 1 deleted, 1 not there to delete\n");
+    assert_eq!(place.run(["scan", "--values"]).ok(), "apples\tgreen\n");
+    // A line that the store finds wrong.
+    let place = Place::new();
+    place.fill(1);
+    let before = place.run(["list-keys"]).ok();
+    write(&place, "changes", format!("put\tk\tv\nput\tk\t{}\n", "v".repeat(201)).as_bytes());
+    let run = place.run(["batch", "--atomic", "changes"]).expect(3);
+    assert!(run.err.contains("line 2: the value has 201 bytes"), "{run:?}");
+    assert_eq!(place.run(["list-keys"]).ok(), before);
+}
+
+#[test]
 fn any_bytes_go_round_in_hexadecimal() {
     let place = Place::new();
     place.run(["put", "--hex", "ff09", "0a00"]).ok();

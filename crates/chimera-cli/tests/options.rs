@@ -43,10 +43,11 @@ impl Before {
     }
 }
 
-/// A batch of one operation.
+/// A batch of one operation, and one with a wrong line.
 fn write_changes(place: &Place) {
-    let path = place.directory.path().join("changes");
-    fs::write(path, "put\tkey-0\tnew\n").expect("writable");
+    let directory = place.directory.path();
+    fs::write(directory.join("changes"), "put\tkey-0\tnew\n").expect("writable");
+    fs::write(directory.join("wrong"), "put\tkey-0\tnew\nnonsense\n").expect("writable");
 }
 
 /// Makes a store, and flips a bit in a value of it.
@@ -77,7 +78,7 @@ fn prints(run: &Run, text: &str) -> bool {
 /// difference.
 type Row = (&'static str, &'static str, Before, &'static str, &'static str, Shows);
 
-const OWN: [Row; 35] = [
+const OWN: [Row; 36] = [
     ("put", "engine", Nothing, "put -v k v", "put -v k v --engine hikv", |it| {
         prints(it, "engine hikv")
     }),
@@ -150,6 +151,9 @@ const OWN: [Row; 35] = [
         "import old.stream --segment-size 8MiB",
         |it| it.code == 3,
     ),
+    ("batch", "atomic", Filled, "batch wrong", "batch wrong --atomic", |it| {
+        it.err.contains("nothing was done")
+    }),
     (
         "batch",
         "durability",

@@ -28,7 +28,7 @@
 //! 2. [`Options`]: what is fixed when a store is created, and what may change at every open.
 //!    [`Options::fixed_size`] creates a store for records of one size.
 //! 3. [`Durability`]: what an acknowledged write survives. [`EngineKind`]: which engines there are.
-//! 4. [`Db::scan`]: keys in their order. [`TypedDb`]: plain data instead of bytes.
+//! 4. [`Session::write`], [`Session::transaction`]: several writes as one. [`Db::scan`]: keys in their order. [`TypedDb`]: plain data instead of bytes.
 //! 5. [`Error`]: each says what to do. [`Error::kind`] groups them for programs.
 //! 6. [`transfer`]: streams and backups. [`metrics`], [`Db::metrics_text`]: figures for others.
 //!
@@ -84,6 +84,11 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Cargo features
+//! - `serde`: [`Stats`], reports and options implement `Serialize`, to be shown as JSON.
+//! - `postcard`: values of any type that serde knows ([`Encoded`]). With `serde`.
+//! - `baselines`, `teaching-engine`: what engines are compared with, and one to learn from. For tests and benchmarks.
 //!
 //! # Rooms (each uses only those below it)
 //! - [`transfer`]: records out of a store and into one: streams, backups.

@@ -22,6 +22,7 @@ Examples:
   chimera batch changes.txt
   printf 'put\\tapples\\tred\\ndelete\\tpears\\n' | chimera batch -
   chimera scan --values --hex | sed 's/^/put\\t/' | chimera batch --hex --path copy -
+  chimera batch --atomic transfer.txt
 
 Each line is an operation, its fields divided by tabs:
   put KEY VALUE     the value is the rest of the line
@@ -30,7 +31,10 @@ Empty lines, and lines that begin with #, are passed over. With --hex keys and v
 bytes. A store that is made has the defaults of `put`.
 
 Operations are carried out one after the other. At a line that is wrong, and after Ctrl-C, the
-command stops: the lines before are done and kept. Giving the same file again does no harm.";
+command stops: the lines before are done and kept. Giving the same file again does no harm.
+
+With --atomic all lines are carried out, or none: also where the process or the machine stops.
+They may have 64 MiB of keys and values.";
 
 /// Put and delete what the lines of a file say; creates the store if there is none
 #[derive(Args, Debug)]
@@ -38,6 +42,9 @@ command stops: the lines before are done and kept. Giving the same file again do
 pub(crate) struct Batch {
     #[command(flatten)]
     write: WriteArguments,
+    /// Carry out all lines or none
+    #[arg(long)]
+    atomic: bool,
     /// File to read; `-` is standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
@@ -61,14 +68,23 @@ struct Done {
 
 impl Batch {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let _guard = interrupt::plan(Plan::Stop(
-            "ended at once: the lines before are done and kept, and the same file can be given again",
-        ));
-        let mut lines = Lines { input: BufReader::new(Input::open(&self.file)?), number: 0 };
+        let _guard = interrupt::plan(Plan::Stop(if self.atomic {
+            "ended at once: all lines are done, or none, and the same file can be given again"
+        } else {
+            "ended at once: the lines before are done and kept, and the same file can be given again"
+        }));
+        let input = BufReader::new(Input::open(&self.file)?);
+        let mut lines = Lines { input, number: 0, is_atomic: self.atomic };
         // Before anything is made: there must be something to do.
         let Some(first) = lines.next(context.forms)? else {
             return end(context, &Done::default(), None);
         };
+        let mut all = vec![(lines.number, first)];
+        while self.atomic
+            && let Some(next) = lines.next(context.forms)?
+        {
+            all.push((lines.number, next));
+        }
         let created = store::is_absent(&context.path)?;
         let options = if created {
             store::options_to_create(&context.path, &self.write)
@@ -77,7 +93,12 @@ impl Batch {
         };
         let db = store::open(&context.path, options)?;
         let mut done = Done::default();
-        let outcome = carry_out(&db, first, &mut lines, context.forms, &mut done);
+        let outcome = if self.atomic {
+            carry_out_as_one(&db, all, &lines).map(|all| done = all)
+        } else {
+            let first = all.remove(0).1;
+            carry_out(&db, first, &mut lines, context.forms, &mut done)
+        };
         let losses = db.losses();
         // What was done stays, whatever came then.
         db.close()?;
@@ -101,10 +122,33 @@ fn carry_out(
     let (sizes, mut session) = (Sizes::of(db), db.session());
     let mut operation = Some(first);
     while let Some(next) = operation {
-        done.carry_out(&mut session, sizes, next).map_err(|failure| lines.wrong(failure))?;
+        let next = next.fit(sizes).map_err(|failure| lines.wrong(failure))?;
+        done.carry_out(&mut session, &next).map_err(|failure| lines.wrong(failure))?;
         operation = lines.next(forms)?;
     }
     Ok(())
+}
+
+/// Carries out numbered lines, all or none.
+fn carry_out_as_one(db: &Db, all: Vec<(u64, Operation)>, lines: &Lines) -> Result<Done, Failure> {
+    let sizes = Sizes::of(db);
+    let fit = |(number, operation): (u64, Operation)| {
+        operation.fit(sizes).map_err(|failure| lines.wrong_at(number, failure))
+    };
+    let all = all.into_iter().map(fit).collect::<Result<Vec<_>, _>>()?;
+    let done = db.transaction(|transaction| {
+        let mut done = Done::default();
+        for operation in &all {
+            let is_there = transaction.contains_key(operation.key())?;
+            match operation {
+                Operation::Put(key, value) => transaction.put(key, value),
+                Operation::Delete(key) => transaction.delete(key),
+            }
+            *done.of(operation, is_there) += 1;
+        }
+        Ok::<_, chimera::Error>(done)
+    })?;
+    Ok(done)
 }
 
 /// Says what was done, and fails as the batch did.
@@ -124,25 +168,42 @@ fn end(context: &mut Context, done: &Done, failure: Option<Failure>) -> Result<(
     failure.map_or(Ok(()), Err)
 }
 
+impl Operation {
+    /// As it is for a store with records of these sizes.
+    fn fit(self, sizes: Sizes) -> Result<Self, Failure> {
+        Ok(match self {
+            Self::Put(key, value) => {
+                Self::Put(fit("key", key, sizes.key)?, fit("value", value, sizes.value)?)
+            }
+            Self::Delete(key) => Self::Delete(fit("key", key, sizes.key)?),
+        })
+    }
+
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Put(key, _) | Self::Delete(key) => key,
+        }
+    }
+}
+
 impl Done {
-    fn carry_out(
-        &mut self,
-        session: &mut Session,
-        sizes: Sizes,
-        operation: Operation,
-    ) -> Result<(), Failure> {
-        let counted = match operation {
-            Operation::Put(key, value) => {
-                let (key, value) = (fit("key", key, sizes.key)?, fit("value", value, sizes.value)?);
-                if session.put(&key, &value)? { &mut self.inserted } else { &mut self.replaced }
-            }
-            Operation::Delete(key) => {
-                let key = fit("key", key, sizes.key)?;
-                if session.delete(&key)? { &mut self.deleted } else { &mut self.missing }
-            }
+    fn carry_out(&mut self, session: &mut Session, operation: &Operation) -> Result<(), Failure> {
+        let was_there = match operation {
+            Operation::Put(key, value) => !session.put(key, value)?,
+            Operation::Delete(key) => session.delete(key)?,
         };
-        *counted += 1;
+        *self.of(operation, was_there) += 1;
         Ok(())
+    }
+
+    /// What counts an operation on a key that was there, or was not.
+    fn of(&mut self, operation: &Operation, was_there: bool) -> &mut u64 {
+        match (operation, was_there) {
+            (Operation::Put(..), false) => &mut self.inserted,
+            (Operation::Put(..), true) => &mut self.replaced,
+            (Operation::Delete(_), true) => &mut self.deleted,
+            (Operation::Delete(_), false) => &mut self.missing,
+        }
     }
 }
 
@@ -151,6 +212,8 @@ struct Lines {
     input: BufReader<Input>,
     /// Of the line that was read last, from 1.
     number: u64,
+    /// They are carried out at the end.
+    is_atomic: bool,
 }
 
 impl Lines {
@@ -179,12 +242,22 @@ impl Lines {
     }
 
     fn wrong(&self, failure: Failure) -> Failure {
-        Failure::Line { number: self.number, failure: Box::new(failure) }
+        self.wrong_at(self.number, failure)
+    }
+
+    fn wrong_at(&self, number: u64, failure: Failure) -> Failure {
+        let done = if self.is_atomic {
+            "nothing was done"
+        } else {
+            "the lines before it are done and kept"
+        };
+        Failure::Line { number, failure: Box::new(failure), done }
     }
 
     fn interrupted(&self) -> Failure {
         let done = match self.number {
             0 => "nothing was done".to_owned(),
+            _ if self.is_atomic => "nothing was done".to_owned(),
             number => format!("the lines up to number {} are done and kept", count(number)),
         };
         Failure::Interrupted(format!("{done}; the same file can be given again"))
