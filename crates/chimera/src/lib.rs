@@ -87,7 +87,7 @@
 //!
 //! # Cargo features
 //! - `serde`: [`Stats`], reports and options implement `Serialize`, to be shown as JSON.
-//! - `postcard`: values of any type that serde knows ([`Encoded`]). With `serde`.
+//! - `postcard`: values of any type that serde knows (`Encoded`). With `serde`.
 //! - `baselines`, `teaching-engine`: what engines are compared with, and one to learn from. For tests and benchmarks.
 //!
 //! # Rooms (each uses only those below it)
@@ -121,7 +121,7 @@ pub use db::Encoded;
 pub use db::{
     CloseError, Db, Iter, KeyRange, Keys, Keyspace, KeyspaceScan, KeyspaceSession, Plain, Record,
     Scan, Session, Transaction, TypedDb, TypedKey, TypedKeyspace, TypedRecords, TypedSession,
-    TypedValue, prefix_range,
+    TypedValue, Writes, prefix_range,
 };
 #[doc(hidden)]
 pub use engine::sites;

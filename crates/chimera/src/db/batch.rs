@@ -126,10 +126,10 @@ fn transaction<P: Pmem, T, E: From<Error>>(
 /// What each key had when it was read first.
 type Reads = BTreeMap<Vec<u8>, Option<Version>>;
 /// What each key is to have.
-type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+type Written = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// What a transaction writes, on condition that what it has read is still so.
-fn batch_of(reads: Reads, writes: Writes) -> Batch {
+fn batch_of(reads: Reads, writes: Written) -> Batch {
     let mut batch = Batch::new();
     for (key, version) in reads {
         batch.require(key, version.map_or(Condition::Absent, Condition::Version));
@@ -147,14 +147,14 @@ fn batch_of(reads: Reads, writes: Writes) -> Batch {
 pub struct Transaction<'s, P: Pmem = Hardware> {
     client: &'s mut Metered<P>,
     reads: Reads,
-    writes: Writes,
+    writes: Written,
     /// A key that was read twice had two values: the transaction is made again.
     has_changed: bool,
 }
 
 impl<'s, P: Pmem> Transaction<'s, P> {
     fn new(client: &'s mut Metered<P>) -> Self {
-        Self { client, reads: Reads::new(), writes: Writes::new(), has_changed: false }
+        Self { client, reads: Reads::new(), writes: Written::new(), has_changed: false }
     }
 
     /// A copy of the value of `key`: what the transaction has written there, if it has.
@@ -192,6 +192,41 @@ impl<'s, P: Pmem> Transaction<'s, P> {
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         self.writes.insert(key.as_ref().to_vec(), None);
     }
+}
+
+/// What gathers writes of several keys, to be made as one: a [`Batch`], or a [`Transaction`]. Typed stores and keyspaces add to
+/// either.
+pub trait Writes: sealed::Sealed {
+    #[doc(hidden)]
+    fn add_put(&mut self, key: &[u8], value: &[u8]);
+    #[doc(hidden)]
+    fn add_delete(&mut self, key: &[u8]);
+}
+
+impl Writes for Batch {
+    fn add_put(&mut self, key: &[u8], value: &[u8]) {
+        self.put(key, value);
+    }
+
+    fn add_delete(&mut self, key: &[u8]) {
+        self.delete(key);
+    }
+}
+
+impl<P: Pmem> Writes for Transaction<'_, P> {
+    fn add_put(&mut self, key: &[u8], value: &[u8]) {
+        self.put(key, value);
+    }
+
+    fn add_delete(&mut self, key: &[u8]) {
+        self.delete(key);
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for crate::Batch {}
+    impl<P: chimera_pmem::Pmem> Sealed for super::Transaction<'_, P> {}
 }
 
 impl<P: Pmem> fmt::Debug for Transaction<'_, P> {

@@ -45,7 +45,7 @@ use crate::types::progress::Progress;
 use crate::types::scrub::ScrubStats;
 use crate::types::stats::{ReclaimStats, RecoveryStats};
 use crate::types::stream::StreamKind;
-pub use batch::Transaction;
+pub use batch::{Transaction, Writes};
 pub use close::CloseError;
 pub use iter::{Iter, Keys};
 pub use keyspace::{Keyspace, KeyspaceScan, KeyspaceSession};

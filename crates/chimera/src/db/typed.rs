@@ -12,7 +12,7 @@ use std::path::Path;
 use chimera_pmem::{Hardware, Pmem};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{Db, Session};
+use super::{Db, Session, Transaction, Writes};
 use crate::engine::Options;
 use crate::types::error::{Error, Result};
 use crate::types::swap::Swap;
@@ -91,6 +91,45 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedDb<K, V, P> {
     /// The records, in no order that means anything. See [`Db::iter`].
     pub fn iter(&self) -> impl Iterator<Item = Result<(K, V)>> {
         self.db.iter().map(|record| record.map(|(key, value)| (plain(&key), plain(&value))))
+    }
+
+    /// The value of `key` in a [transaction](Db::transaction).
+    ///
+    /// # Errors
+    /// As [`Session::get`].
+    ///
+    /// ```
+    /// # use chimera::{Error, Options, TypedDb};
+    /// # fn main() -> Result<(), Error> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let options = Options::new().segment_bytes(1 << 20);
+    /// let accounts = TypedDb::<u32, u64>::open(directory.path().join("data"), &options)?;
+    /// let mut session = accounts.session();
+    /// session.put(&1, &70)?;
+    /// session.put(&2, &30)?;
+    /// session.session().transaction(|transaction| {
+    ///     let from = accounts.get_in(transaction, &1)?.unwrap_or(0);
+    ///     let to = accounts.get_in(transaction, &2)?.unwrap_or(0);
+    ///     accounts.put_in(transaction, &1, &(from - 20));
+    ///     accounts.put_in(transaction, &2, &(to + 20));
+    ///     Ok::<_, Error>(())
+    /// })?;
+    /// assert_eq!(session.get(&2)?, Some(50));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_in(&self, transaction: &mut Transaction<'_, P>, key: &K) -> Result<Option<V>> {
+        Ok(transaction.get(key.as_bytes())?.as_deref().map(plain))
+    }
+
+    /// Adds a put to a [`Batch`](crate::Batch) or a transaction.
+    pub fn put_in(&self, writes: &mut impl Writes, key: &K, value: &V) {
+        writes.add_put(key.as_bytes(), value.as_bytes());
+    }
+
+    /// Adds a delete to a [`Batch`](crate::Batch) or a transaction.
+    pub fn delete_in(&self, writes: &mut impl Writes, key: &K) {
+        writes.add_delete(key.as_bytes());
     }
 
     /// Closes the store in order. See [`Db::close`].

@@ -504,6 +504,10 @@ fn a_batch_writes_to_several_keyspaces(configuration: &Configuration) {
         let left = keys.get(stock.key_of("pears"))?.expect("it is there")[0];
         keys.put(stock.key_of("pears"), [left - 1]);
         keys.put(orders.key_of("18"), "pears");
+        let twenty = typed.get_in(keys, &2)?.expect("it is there");
+        typed.put_in(keys, &3, &(twenty + 10));
+        typed.delete_in(keys, &2);
+        assert_eq!((typed.get_in(keys, &2)?, typed.get_in(keys, &3)?), (None, Some(30)));
         Ok::<_, Error>(left)
     });
     assert_eq!(taken.expect("room"), 2);
@@ -511,5 +515,5 @@ fn a_batch_writes_to_several_keyspaces(configuration: &Configuration) {
     assert_eq!(stock.get("pears").expect("a get"), Some(vec![1]));
     assert_eq!(db.get("pears").expect("a get"), Some("of the store".into()));
     let records: Result<Vec<_>, Error> = typed.scan(..).expect("it is ordered").collect();
-    assert_eq!(records.expect("no damage"), [(2, 20)]);
+    assert_eq!(records.expect("no damage"), [(3, 30)]);
 }

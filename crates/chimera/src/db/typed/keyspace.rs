@@ -8,8 +8,7 @@ use std::sync::Arc;
 use chimera_pmem::{Hardware, Pmem};
 
 use super::{TypedKey, TypedValue};
-use crate::db::{Keyspace, KeyspaceScan, Record};
-use crate::types::batch::Batch;
+use crate::db::{Keyspace, KeyspaceScan, Record, Transaction, Writes};
 use crate::types::error::{Error, Result};
 use crate::types::swap::{Absent, Swap};
 
@@ -180,14 +179,23 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
         self.keyspace.delete(encoded(key))
     }
 
-    /// Adds a put to a batch, which may write to several keyspaces. See [`Batch::put`].
-    pub fn put_in(&self, batch: &mut Batch, key: &K, value: &V) {
-        batch.put(self.keyspace.key_of(encoded(key)), bytes_of(value));
+    /// The value of `key` in a transaction, which may read several keyspaces. See [`Transaction::get`].
+    ///
+    /// # Errors
+    /// As there, and as [`get`](Self::get).
+    pub fn get_in(&self, transaction: &mut Transaction<'_, P>, key: &K) -> Result<Option<V>> {
+        let value = transaction.get(self.keyspace.key_of(encoded(key)))?;
+        value.map(|bytes| value_of(self.keyspace.name(), &bytes)).transpose()
     }
 
-    /// Adds a delete to a batch. See [`Batch::delete`].
-    pub fn delete_in(&self, batch: &mut Batch, key: &K) {
-        batch.delete(self.keyspace.key_of(encoded(key)));
+    /// Adds a put to a batch or a transaction, which may write to several keyspaces. See [`Batch::put`](crate::Batch::put).
+    pub fn put_in(&self, writes: &mut impl Writes, key: &K, value: &V) {
+        writes.add_put(&self.keyspace.key_of(encoded(key)), &bytes_of(value));
+    }
+
+    /// Adds a delete to a batch or a transaction. See [`Batch::delete`](crate::Batch::delete).
+    pub fn delete_in(&self, writes: &mut impl Writes, key: &K) {
+        writes.add_delete(&self.keyspace.key_of(encoded(key)));
     }
 
     /// The records of a range of keys, in the order of the keys. See [`Db::scan`](crate::Db::scan).
