@@ -26,7 +26,7 @@ impl<P: Pmem> Session<P> {
     /// [`BatchSize`](Error::BatchSize) for more than 64 MiB of keys and values, the longer of those before and after; else as
     /// [`put`](Self::put), with nothing changed. In a pool that is as good as full no batch of several keys can be made, not even
     /// of deletes. Where a batch cannot be taken back either, because others took the last room meanwhile, the store refuses
-    /// writes ([`Poisoned`](Error::Poisoned)): the batch is made when the store is opened again.
+    /// writes ([`Poisoned`](Error::Poisoned)): opening the store again makes the batch, or takes it back.
     ///
     /// # Durability
     /// As [`put`](Self::put), of all writes together. If the process or the machine stops before, all are there, or none.

@@ -36,8 +36,8 @@ pub(super) fn all<P: Pmem, E: Engine<P>>(
                 |client: &mut E::Client| set(engine, client, change.key, change.old.as_deref());
             if let Err(failed) = with_room(engine, client, (cushion, batching), undo) {
                 let reason = format!(
-                    "a batch could not be made, because {error}, nor taken back, because {failed}: it is made when \
-                     the store is opened again"
+                    "a batch could not be made, because {error}, nor taken back, because {failed}: opening \
+                     the store again makes it, or takes it back"
                 );
                 engine.core().poison.poison(&reason);
                 return Err(Failed { error: Error::Poisoned { reason }, is_in_doubt: true });

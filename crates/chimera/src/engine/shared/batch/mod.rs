@@ -18,7 +18,7 @@
 //! A batch that cannot be made changes nothing. Before its record is written, room is set aside where the pool has little. It is
 //! given up when a put or a delete finds none, and from then on nobody else may write until the batch ends. New keys come first,
 //! because most engines take them back without any room. Should a change still fail, what was made is taken back; and should that
-//! fail, the store refuses writes and keeps the record: the batch is made when the store is opened again.
+//! fail, the store refuses writes and keeps the record: opening the store again makes the batch, or takes it back.
 //!
 //! What an index needs to grow for new keys is not foreseen. So a crash may cut off a batch that would have found no room, and
 //! then neither does opening. The record says which keys are new: while none of the others has changed, opening takes back those
