@@ -16,8 +16,10 @@ use crate::types::error::{Error, Result};
 
 /// What handing out blocks needs to know.
 pub(super) struct AllocationLimits {
-    /// Most blocks the pool may have.
+    /// Most blocks the pool may have, but for those that are held.
     pub(super) blocks_max: u64,
+    /// Fresh blocks that are held for batches.
+    pub(super) held: u64,
     pub(super) reserve: Reserve,
     /// When nothing was left in the blocks behind the used ones, and their segment was there.
     pub(super) fresh_emptied: Fenced,
@@ -43,10 +45,31 @@ impl<P: Pmem> Pool<P> {
 
     /// Most blocks that the capacity allows.
     pub(crate) fn blocks_max(&self) -> u64 {
-        self.lock_hand_out().blocks_max
+        let limits = self.lock_hand_out();
+        limits.blocks_max + limits.held
     }
 
-    /// Blocks that were never handed out, or given back, and that the capacity allows.
+    /// Keeps so many fresh blocks from being handed out, until they are [let go of](Self::release_fresh), if `times` as many are
+    /// left. In DRAM only. Whether it does.
+    pub(crate) fn hold_fresh(&self, blocks: u64, times: u64) -> bool {
+        let mut limits = self.lock_hand_out();
+        let fresh = limits.blocks_max.saturating_sub(self.used.load(Ordering::Acquire));
+        let holds = fresh >= blocks.saturating_mul(times);
+        if holds {
+            limits.blocks_max -= blocks;
+            limits.held += blocks;
+        }
+        holds
+    }
+
+    /// Lets go of fresh blocks that were [held](Self::hold_fresh).
+    pub(crate) fn release_fresh(&self, blocks: u64) {
+        let mut limits = self.lock_hand_out();
+        limits.blocks_max += blocks;
+        limits.held -= blocks;
+    }
+
+    /// Blocks that were never handed out, or given back, that the capacity allows, and that are not held.
     pub(crate) fn fresh_blocks(&self) -> u64 {
         let handing_out = self.lock_hand_out();
         handing_out.blocks_max.saturating_sub(self.used.load(Ordering::Acquire))
@@ -72,7 +95,7 @@ impl<P: Pmem> Pool<P> {
             let limits = self.lock_hand_out();
             let block = self.used.load(Ordering::Acquire);
             if block + limits.reserve.blocks_left_by(purpose) >= limits.blocks_max {
-                let all = limits.blocks_max;
+                let all = limits.blocks_max + limits.held;
                 let reason =
                     format!("{block} blocks are used of the {all} that its capacity allows");
                 return Err(Error::PoolFull { reason });

@@ -149,6 +149,7 @@ impl<P: Pmem> Pool<P> {
             growth: Mutex::new(Growth { segments, blocks_max }),
             hand_out: Mutex::new(AllocationLimits {
                 blocks_max,
+                held: 0,
                 reserve: Reserve::default(),
                 fresh_emptied: Fenced::default(),
             }),

@@ -27,6 +27,8 @@ pub(crate) struct Core<P: Pmem> {
     pub(crate) verify_reads: VerifyReads,
     /// Pieces for records of batches that no batch uses.
     pub(crate) pieces: Mutex<Vec<Piece>>,
+    /// Held while a batch takes pieces.
+    pub(crate) taking: Mutex<()>,
 }
 
 /// What work in the background may take.
@@ -57,6 +59,7 @@ impl<P: Pmem> Core<P> {
             changes,
             verify_reads: options.verify_reads,
             pieces: Mutex::default(),
+            taking: Mutex::default(),
             pool,
         }
     }

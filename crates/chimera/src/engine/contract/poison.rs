@@ -184,13 +184,15 @@ impl<'a> Batching<'a> {
         self.held.batch
     }
 
-    /// Lets nobody else write, until it ends.
+    /// Lets nobody else begin to write, until it ends. Whether it has not done so before.
     #[cold]
-    pub(crate) fn be_alone(&mut self) {
+    pub(crate) fn be_alone(&mut self) -> bool {
         let HeldParts { poison, environment, batch, is_alone, .. } = &mut self.held;
-        if !std::mem::replace(is_alone, true) {
+        let is_first = !std::mem::replace(is_alone, true);
+        if is_first {
             poison.held.take_alone(*batch, *environment);
         }
+        is_first
     }
 }
 

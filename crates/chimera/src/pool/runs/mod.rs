@@ -459,7 +459,7 @@ impl<P: Pmem> Pool<P> {
         let (all, reserve) = (limits.blocks_max, wanted.lengthened(limits.reserve));
         let emptied = limits.fresh_emptied;
         let Some((run, gaps)) = self.find_fresh(free, (reserve, all), wanted, emptied) else {
-            let blocks = wanted.blocks;
+            let (blocks, all) = (wanted.blocks, all + limits.held);
             let reason = format!("no {blocks} blocks in a row are free, of {all} that it may have");
             return Err(Error::PoolFull { reason });
         };

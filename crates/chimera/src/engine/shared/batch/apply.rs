@@ -3,10 +3,13 @@
 use chimera_pmem::Pmem;
 
 use super::plan::{Change, Plan};
-use super::space::Cushion;
+use super::space::{self, Cushion};
 use crate::engine::contract::engine::Engine;
 use crate::engine::contract::poison::Batching;
 use crate::types::error::{Error, Result};
+
+/// The pause before the second try, as [`relax`](chimera_pmem::Environment::relax) counts them: a short sleep.
+const FIRST_PAUSE: u32 = 19;
 
 /// What a batch has set aside, and its keys.
 pub(super) type Held<'h, 'k> = (&'h mut Cushion, &'h mut Batching<'k>);
@@ -31,6 +34,7 @@ pub(super) fn all<P: Pmem, E: Engine<P>>(
     for (number, change) in plan.changes.iter().enumerate() {
         let done = |client: &mut E::Client| make(engine, client, change);
         let Err(error) = with_room(engine, client, (cushion, batching), done) else { continue };
+        cushion.begin_taking_back(engine);
         for change in plan.changes[..number].iter().rev() {
             let undo =
                 |client: &mut E::Client| set(engine, client, change.key, change.old.as_deref());
@@ -71,7 +75,7 @@ pub(super) fn set<P: Pmem, E: Engine<P>>(
 }
 
 /// Does `work`. Where the pool is full, what was set aside is given up, and it is tried again while nobody else may write. More
-/// than once, because who was about to write before that may still take some of it, and leave it again.
+/// than once, because who was about to write before that may still take some of it, and leave it again: the pauses get longer.
 fn with_room<P: Pmem, E: Engine<P>>(
     engine: &E,
     client: &mut E::Client,
@@ -80,10 +84,13 @@ fn with_room<P: Pmem, E: Engine<P>>(
 ) -> Result<()> {
     loop {
         match work(client) {
-            Err(Error::PoolFull { .. }) if cushion.tries_again() => {
-                batching.be_alone();
+            Err(error @ Error::PoolFull { .. }) => {
+                let Some(number) = cushion.next_try() else { return Err(error) };
+                if batching.be_alone() {
+                    space::pass_all(engine);
+                }
                 cushion.give_up(engine);
-                engine.core().environment().relax(0);
+                engine.core().environment().relax(FIRST_PAUSE + number);
             }
             done => return done,
         }

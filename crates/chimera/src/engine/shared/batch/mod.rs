@@ -112,7 +112,13 @@ fn write_with<P: Pmem, E: Engine<P>>(
     let core = engine.core();
     let (bytes, number) = (plan.record(), client.shared_ref().number);
     let taken = space::take(engine, bytes.len() as u64, batching.batch());
-    let pieces = taken.inspect_err(|_| cushion.give_up(engine))?;
+    let pieces = match taken {
+        Ok(pieces) => pieces,
+        Err(error) => {
+            cushion.give_back(engine);
+            return Err(error);
+        }
+    };
     let at = pieces[0].bytes.offset();
     // What sessions write in batches of their own: what was written before survives where this one does.
     engine.sync();
@@ -133,7 +139,7 @@ fn write_with<P: Pmem, E: Engine<P>>(
         batch_record::clear(&core.pool, at);
     }
     space::put_back(engine, pieces);
-    cushion.give_up(engine);
+    cushion.give_back(engine);
     applied.map_err(|failed| failed.error)
 }
 

@@ -4,13 +4,17 @@ use chimera_pmem::Pmem;
 
 use super::plan::Plan;
 use crate::engine::contract::engine::Engine;
+use crate::engine::contract::upkeep::Upkeep;
 use crate::pool::runs::Piece;
 use crate::records::batch_record;
-use crate::sync::lock;
+use crate::sync::{lock, lock_relaxing};
 use crate::types::error::Result;
 
 /// Bytes of pieces that are kept for the next batches.
 const KEPT_BYTES: u64 = 256 << 10;
+
+/// More than locks of keys that an engine has, but for shards of ChameleonDB.
+const LOCKS_MAX: u64 = if cfg!(loom) { 2 } else { 4096 };
 
 /// Bytes of a piece before those of a record.
 const HEADERS_BYTES: u64 = 64;
@@ -60,38 +64,67 @@ pub(super) fn free<P: Pmem, E: Engine<P>>(engine: &E, piece: Piece) {
     }
 }
 
-/// Room that is given up when it is needed.
+/// Room that nobody else takes.
 #[derive(Default)]
-pub(super) struct Cushion {
+struct Room {
     pieces: Vec<Piece>,
-    tries_left: u32,
+    /// Fresh blocks that the pool holds.
+    blocks: u64,
 }
 
-impl Cushion {
-    /// Times that a batch tries again when it has found no room.
-    const TRIES: u32 = 16;
-
-    fn new(pieces: Vec<Piece>) -> Self {
-        Self { pieces, tries_left: Self::TRIES }
-    }
-
-    /// Whether the batch that found no room tries again.
-    pub(super) fn tries_again(&mut self) -> bool {
-        let tries_again = self.tries_left > 0;
-        self.tries_left = self.tries_left.saturating_sub(1);
-        tries_again
-    }
-
+impl Room {
     /// Gives it to the pool.
-    pub(super) fn give_up<P: Pmem, E: Engine<P>>(&mut self, engine: &E) {
+    fn give_up<P: Pmem, E: Engine<P>>(&mut self, engine: &E) {
         for piece in self.pieces.drain(..) {
             free(engine, piece);
+        }
+        match std::mem::take(&mut self.blocks) {
+            0 => {}
+            blocks => engine.core().pool.release_fresh(blocks),
         }
     }
 }
 
-/// Sets room aside for what a plan of batch `own` changes, twice: to make it, and to take it back. Where the pool may take much
-/// more, storage for it is allocated ahead of use, and nothing is set aside.
+/// Room that is given up when it is needed.
+#[derive(Default)]
+pub(super) struct Cushion {
+    room: Room,
+    /// What is kept for taking the batch back.
+    kept: Room,
+    tries: u32,
+}
+
+impl Cushion {
+    /// Times that a batch tries again when it has found no room, to make it, and to take it back.
+    const TRIES: u32 = 16;
+
+    /// The number of the next try of a batch that found no room; none when there were enough.
+    pub(super) fn next_try(&mut self) -> Option<u32> {
+        self.tries += 1;
+        (self.tries <= Self::TRIES).then_some(self.tries)
+    }
+
+    /// Gives the pool what is for making the batch.
+    pub(super) fn give_up<P: Pmem, E: Engine<P>>(&mut self, engine: &E) {
+        self.room.give_up(engine);
+    }
+
+    /// The batch is taken back from now on: what is kept for that is given up next.
+    pub(super) fn begin_taking_back<P: Pmem, E: Engine<P>>(&mut self, engine: &E) {
+        self.give_up(engine);
+        self.room = std::mem::take(&mut self.kept);
+        self.tries = 0;
+    }
+
+    /// Gives all of it to the pool.
+    pub(super) fn give_back<P: Pmem, E: Engine<P>>(mut self, engine: &E) {
+        self.begin_taking_back(engine);
+        self.give_up(engine);
+    }
+}
+
+/// Sets room aside for what a plan of batch `own` changes, to make it, and to take it back. Where the pool may take much more,
+/// fresh blocks are held, and storage for them is allocated ahead of use; else room is taken.
 ///
 /// # Errors
 /// `PoolFull`, with nothing changed.
@@ -101,21 +134,36 @@ pub(super) fn set_aside<P: Pmem, E: Engine<P>>(
     own: u64,
 ) -> Result<Cushion> {
     let pool = &engine.core().pool;
-    // A record takes at most half of what it begins on; and what makes room takes runs of its own.
     let block_bytes = pool.map.block_bytes;
-    let need = 4 * plan.bytes() + (2 + pool.reserve_blocks()) * block_bytes;
-    // Where there is much more, storage for it is all that may be missing.
-    if pool.fresh_blocks() * block_bytes >= 4 * need
-        && pool.ensure_ready(need.div_ceil(block_bytes)).is_ok()
-    {
-        return Ok(Cushion::new(Vec::new()));
+    // A record takes at most half of what it begins on; and what makes room takes runs of its own.
+    let kept = 2 * plan.bytes() + block_bytes;
+    let need = kept + pool.reserve_blocks() * block_bytes;
+    let [need_blocks, kept_blocks] = [need, kept].map(|bytes| bytes.div_ceil(block_bytes));
+    let held = |blocks| Room { blocks, ..Room::default() };
+    if pool.hold_fresh(need_blocks + kept_blocks, 4) {
+        let cushion = Cushion { room: held(need_blocks), kept: held(kept_blocks), tries: 0 };
+        if pool.ensure_ready(need_blocks + kept_blocks).is_ok() {
+            return Ok(cushion);
+        }
+        cushion.give_back(engine);
     }
-    let bytes_of = |piece: &Piece| piece.bytes.length();
-    take_pieces(engine, need, own, Vec::new(), bytes_of).map(Cushion::new)
+    let take = |bytes| {
+        let length = |piece: &Piece| piece.bytes.length();
+        let pieces = take_pieces(engine, bytes, own, Vec::new(), length)?;
+        Ok(Room { pieces, blocks: 0 })
+    };
+    let mut room = take(need)?;
+    match take(kept) {
+        Ok(kept) => Ok(Cushion { room, kept, tries: 0 }),
+        Err(error) => {
+            room.give_up(engine);
+            Err(error)
+        }
+    }
 }
 
-/// Pieces of so many bytes together, as `bytes_of` counts them, with those that there are. Another batch that lets nobody else
-/// write must not miss them: they are given back, and taken when it has ended.
+/// Pieces of so many bytes together, as `bytes_of` counts them, with those that there are. Waits for another batch that lets
+/// nobody else write.
 ///
 /// # Errors
 /// `PoolFull`, with nothing changed.
@@ -126,28 +174,40 @@ fn take_pieces<P: Pmem, E: Engine<P>>(
     mut pieces: Vec<Piece>,
     bytes_of: impl Fn(&Piece) -> u64,
 ) -> Result<Vec<Piece>> {
-    let (poison, environment) = (&engine.core().poison, &**engine.core().environment());
-    loop {
+    let core = engine.core();
+    let (poison, environment) = (&core.poison, &**core.environment());
+    let _taking = loop {
         poison.check_space(own, environment)?;
-        let mut room: u64 = pieces.iter().map(&bytes_of).sum();
-        let mut failure = None;
-        while room < bytes && failure.is_none() {
-            match engine.take_piece(bytes - room + HEADERS_BYTES) {
-                Ok(piece) => {
-                    room += bytes_of(&piece);
-                    pieces.push(piece);
+        let taking = lock_relaxing(&core.taking, environment);
+        // Asked with the lock: who has it when a batch begins to be alone takes nothing later.
+        if !poison.has_one_writer(own) {
+            break taking;
+        }
+    };
+    let mut room: u64 = pieces.iter().map(&bytes_of).sum();
+    while room < bytes {
+        match engine.take_piece(bytes - room + HEADERS_BYTES) {
+            Ok(piece) => {
+                room += bytes_of(&piece);
+                pieces.push(piece);
+            }
+            Err(error) => {
+                for piece in pieces {
+                    free(engine, piece);
                 }
-                Err(error) => failure = Some(error),
+                return Err(error);
             }
         }
-        if failure.is_none() && !poison.has_one_writer(own) {
-            return Ok(pieces);
-        }
-        for piece in pieces.drain(..) {
-            free(engine, piece);
-        }
-        if let Some(error) = failure {
-            return Err(error);
-        }
+    }
+    Ok(pieces)
+}
+
+/// Waits for who had begun to write, or to take pieces, before a batch was alone.
+pub(super) fn pass_all<P: Pmem, E: Engine<P>>(engine: &E) {
+    let core = engine.core();
+    drop(lock_relaxing(&core.taking, &**core.environment()));
+    // Locks of keys are chosen by these bits of a hash, or by the highest.
+    for number in 0..LOCKS_MAX {
+        engine.upkeep().pass(number << 24 | number << 52);
     }
 }
