@@ -43,11 +43,6 @@ impl StoreShape for TeachingShape {
             (_, "pool.run.found") | (MutationKind::DelayFence, "pool.run.take") => Some(
                 "a run whose word a crash finds not yet fenced has no live record: it is freed again",
             ),
-            // Open: cases noticed these until batches held fresh blocks. No argument says that the fence is not needed.
-            (
-                MutationKind::DelayFlush | MutationKind::DropFence | MutationKind::DelayFence,
-                "batch.found",
-            ) => Some("not argued: no run of stores this small has noticed it"),
             _ => None,
         }
     }
