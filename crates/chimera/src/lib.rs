@@ -28,7 +28,8 @@
 //! 2. [`Options`]: what is fixed when a store is created, and what may change at every open.
 //!    [`Options::fixed_size`] creates a store for records of one size.
 //! 3. [`Durability`]: what an acknowledged write survives. [`EngineKind`]: which engines there are.
-//! 4. [`Session::write`], [`Session::transaction`]: several writes as one. [`Db::scan`]: keys in their order. [`TypedDb`]: plain data instead of bytes.
+//! 4. [`Session::write`], [`Session::transaction`]: several writes as one. [`Db::scan`]: keys in their order. [`TypedDb`]:
+//!    plain data instead of bytes.
 //! 5. [`Error`]: each says what to do. [`Error::kind`] groups them for programs.
 //! 6. [`transfer`]: streams and backups. [`metrics`], [`Db::metrics_text`]: figures for others.
 //!

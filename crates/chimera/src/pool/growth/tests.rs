@@ -77,6 +77,28 @@ fn growth_of(files: &Watched) -> Vec<Deed> {
 }
 
 #[test]
+fn blocks_that_are_held_are_handed_out_to_nobody_until_they_are_let_go_of() {
+    let pool = open(&Watched::default(), &limited(0, 12));
+    assert!(!pool.hold_fresh(4, 4), "four times as many are not left");
+    assert_eq!(pool.fresh_blocks(), 12);
+    assert!(pool.hold_fresh(4, 3) && !pool.hold_fresh(9, 1));
+    assert_eq!((pool.fresh_blocks(), pool.blocks_max()), (8, 12));
+    for _ in 0..8 {
+        take(&pool);
+    }
+    let error = pool.take_block(Purpose::Merge, |_| ()).unwrap_err();
+    assert!(error.to_string().contains("of the 12 that"), "{error}");
+    pool.release_fresh(3);
+    for _ in 0..3 {
+        take(&pool);
+    }
+    pool.take_block(Purpose::Put, |_| ()).unwrap_err();
+    pool.release_fresh(1);
+    take(&pool);
+    assert_eq!((pool.fresh_blocks(), pool.blocks_max()), (0, 12));
+}
+
+#[test]
 fn storage_is_there_and_touched_before_blocks_are_ready() {
     let (files, media) = (Watched::default(), Media::on_tmpfs());
     let pool = open_at("/pool", environment(&files), &media, &options(6));

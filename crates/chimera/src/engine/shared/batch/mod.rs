@@ -15,9 +15,9 @@
 //! making the changes again takes nothing back.
 //!
 //! # Where there is no room
-//! A batch that cannot be made changes nothing. Before its record is written, room is set aside where the pool has little. It is
-//! given up when a put or a delete finds none, and from then on nobody else may write until the batch ends. New keys come first,
-//! because most engines take them back without any room. Should a change still fail, what was made is taken back; and should that
+//! A batch that cannot be made changes nothing. Before its record is written, room is set aside: to make it, and to take it back.
+//! It is given up when a put or a delete finds none. Before that nobody else may begin to write until the batch ends, and who had
+//! begun is waited for. New keys come first, because most engines take them back without any room. Should a change still fail, what was made is taken back; and should that
 //! fail, the store refuses writes and keeps the record: opening the store again makes the batch, or takes it back.
 //!
 //! What an index needs to grow for new keys is not foreseen. So a crash may cut off a batch that would have found no room, and

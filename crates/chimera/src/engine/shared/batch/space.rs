@@ -13,8 +13,8 @@ use crate::types::error::Result;
 /// Bytes of pieces that are kept for the next batches.
 const KEPT_BYTES: u64 = 256 << 10;
 
-/// More than locks of keys that an engine has, but for shards of ChameleonDB.
-const LOCKS_MAX: u64 = if cfg!(loom) { 2 } else { 4096 };
+/// As many locks of keys as an engine has, unless ChameleonDB has more shards.
+const LOCKS: u64 = if cfg!(loom) { 2 } else { 4096 };
 
 /// Bytes of a piece before those of a record.
 const HEADERS_BYTES: u64 = 64;
@@ -207,7 +207,7 @@ pub(super) fn pass_all<P: Pmem, E: Engine<P>>(engine: &E) {
     let core = engine.core();
     drop(lock_relaxing(&core.taking, &**core.environment()));
     // Locks of keys are chosen by these bits of a hash, or by the highest.
-    for number in 0..LOCKS_MAX {
+    for number in 0..LOCKS {
         engine.upkeep().pass(number << 24 | number << 52);
     }
 }
