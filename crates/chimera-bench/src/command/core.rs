@@ -1,5 +1,7 @@
 //! `core`: the operations on a loaded store (Viper, section 5.3.1).
 
+use std::num::NonZeroUsize;
+
 use super::benchmark::Benchmark;
 use super::common::Common;
 use super::given::Unused;
@@ -23,6 +25,10 @@ pub struct CoreArguments {
     /// What all subcommands have.
     #[command(flatten)]
     pub common: Common,
+    /// Also overwrite so many records at a time, all or none: as many records as --operations says. Each batch is one
+    /// operation of that row
+    #[arg(long, value_name = "RECORDS", help_heading = "Work")]
+    pub batch: Option<NonZeroUsize>,
 }
 
 /// The operations: `update` changes a word in place, `modify` reads a value and writes another one
@@ -64,7 +70,8 @@ impl Benchmark for CoreArguments {
         let workspace = Workspace::prepare(setup)?;
         let data = Data::new(setup);
         let are_ordered = setups.iter().all(|setup| setup.order != OrderChoice::None);
-        let phases = phases(&data, are_ordered);
+        let mut phases = phases(&data, are_ordered);
+        phases.extend(self.batch.map(|records| Phase::new("batch", Action::Atomic(records.get()))));
         let plan = Plan { setup, data: &data, load_name: None, phases: &phases };
         let contest = Contest { setups, plan, reopenings: setup.repetitions, theta: 0.5 };
         compare::<B>("core", contest, &workspace)

@@ -59,6 +59,24 @@ fn fences(report: &Report, operation: &str) -> f64 {
     row(report, operation, 1).counters.expect("counted").fences
 }
 
+/// What a batch costs beside its writes, of docs/BENCHMARKS.md: 2 fences and 60 lines.
+#[test]
+fn core_counts_the_records_of_batches_apart() {
+    for engine in ["viper", "hikv", "chameleon"] {
+        let line = format!("core --any-size --engine {engine} --batch 16 {TINY}");
+        let report = run_line(&line).expect("it runs");
+        let fences_of_puts = 16.0 * fences(&report, "overwrite");
+        assert!((fences(&report, "batch") - fences_of_puts).abs() < 0.5, "{engine}");
+        let mut apart = report.counters_apart.iter().filter(|row| row.operation == "batch_record");
+        let record = apart.next().expect("a row");
+        assert!(apart.next().is_none() && record.during == "batch", "{engine}");
+        assert_eq!((record.per_operation, record.counters.fences), (2.0, 1.0), "{engine}");
+        // A key may be drawn twice: then the record is shorter.
+        let lines = 2.0 * record.counters.lines_flushed;
+        assert!((59.5..=60.0).contains(&lines), "{engine}: {lines}");
+    }
+}
+
 #[test]
 fn core_measures_counts_recovers_and_verifies() {
     let report = run_line(&format!("core {TINY} --threads 1,2")).expect("runs");

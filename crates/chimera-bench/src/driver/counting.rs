@@ -27,7 +27,8 @@ const CLASSES: [Operation; 6] = [
 ];
 
 /// Classes that are nested in them and booked apart.
-const APART: [(Operation, &str); 1] = [(Operation::BlockHandOut, "block_hand_out")];
+const APART: [(Operation, &str); 2] =
+    [(Operation::BlockHandOut, "block_hand_out"), (Operation::Batch, "batch_record")];
 
 /// Counts the load phase, when it has a name, and each phase: the same operations as in the timed
 /// passes, on one thread, in anonymous memory, with at most 200,000 records. The counts are exact,
@@ -48,7 +49,7 @@ pub(crate) fn count<S: Instrument>(
     let mut counted = Vec::new();
     let load = Phase::new(load_name.unwrap_or_default(), Action::Insert);
     for (number, phase) in std::iter::once(&load).chain(phases).enumerate() {
-        let operations = if number == 0 { setup.records } else { setup.operations };
+        let operations = if number == 0 { setup.records } else { phase.calls(setup.operations) };
         let extent =
             Extent { threads: 1, operations, duration: None, measure: Measure::Throughput };
         let (pmem, stream) = (store.counters(), number as u64);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use chimera::baselines::Consistency;
-use chimera::{Db, Demand, EngineStats, HikvStats, Session};
+use chimera::{Batch, Db, Demand, EngineStats, HikvStats, Session};
 use chimera_pmem::instrumented::InstrumentedOptions;
 use chimera_pmem::{Hardware, Instrumented, Pmem};
 
@@ -129,6 +129,14 @@ impl<P: Pmem> StoreSession for Session<P> {
     fn put_batch(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         Session::multi_put(self, records)?;
         Ok(())
+    }
+
+    fn write_atomically(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let mut batch = Batch::new();
+        for (key, value) in records {
+            batch.put(key, value);
+        }
+        Ok(Session::write(self, &batch)?)
     }
 
     #[inline(always)]

@@ -101,7 +101,7 @@ impl Plan<'_> {
             progress.step(&format!("pass {}: {}", pass.number + 1, phase.name));
             let extent = Extent {
                 threads: pass.threads,
-                operations: self.setup.operations,
+                operations: phase.calls(self.setup.operations),
                 duration: self.setup.duration,
                 measure: pass.measure,
             };

@@ -42,6 +42,8 @@ pub enum Action {
     Overwrite,
     /// So many records, uniformly, given to the store together.
     Batch(usize),
+    /// So many records, uniformly, overwritten all or none.
+    Atomic(usize),
     /// Any record, uniformly: read, changed and written anew.
     Modify,
     /// All records of the last `Insert`, in no order.
@@ -65,13 +67,21 @@ impl Phase {
         match self.action {
             Action::Insert => Operation::Insert,
             Action::Update => Operation::UpdateInPlace,
-            Action::Overwrite | Action::Batch(_) => Operation::Overwrite,
+            Action::Overwrite | Action::Batch(_) | Action::Atomic(_) => Operation::Overwrite,
             Action::Modify => Operation::Update,
             Action::Delete | Action::Thin => Operation::Delete,
             Action::Mix(mix, _) if mix.overwrite > 0 => Operation::Overwrite,
             Action::Mix(mix, _) if mix.insert > 0 => Operation::Insert,
             Action::Mix(mix, _) if mix.modify > 0 => Operation::Update,
             Action::Get | Action::Scan(_) | Action::Mix(..) => Operation::Get,
+        }
+    }
+
+    /// Calls that write as many records as so many operations.
+    pub(crate) fn calls(&self, operations: u64) -> u64 {
+        match self.action {
+            Action::Atomic(records) => operations.div_ceil(records as u64),
+            _ => operations,
         }
     }
 
@@ -90,7 +100,11 @@ impl Phase {
     /// Whether it, or what [`prepare`] does before it, overwrites live records.
     pub(crate) fn rewrites(&self) -> bool {
         match self.action {
-            Action::Update | Action::Overwrite | Action::Batch(_) | Action::Modify => true,
+            Action::Update
+            | Action::Overwrite
+            | Action::Batch(_)
+            | Action::Atomic(_)
+            | Action::Modify => true,
             Action::Mix(mix, _) => mix.overwrite + mix.modify > 0,
             _ => false,
         }
@@ -214,6 +228,10 @@ fn run_action<'a, S: Store>(
         Action::Batch(count) => drive(workers, load, |worker, after| {
             let numbers = (0..count).map(|_| live.draw(&mut worker.random) + after).collect();
             worker.put_batch(numbers)
+        }),
+        Action::Atomic(count) => drive(workers, load, |worker, after| {
+            let numbers = (0..count).map(|_| live.draw(&mut worker.random) + after).collect();
+            worker.write_atomically(numbers)
         }),
         Action::Modify => drive(workers, load, |worker, after| {
             let number = live.draw(&mut worker.random) + after;

@@ -87,6 +87,15 @@ pub trait StoreSession: Send {
         records.iter().try_for_each(|(key, value)| self.put(key, value).map(|_| ()))
     }
 
+    /// Stores many records, all or none.
+    ///
+    /// # Errors
+    /// When the store fails, or has no batches.
+    fn write_atomically(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let _ = records;
+        Err(BenchError::Arguments("this store has no batches".to_owned()))
+    }
+
     /// Reads a value and replaces it by what `change` makes of it; whether the key is there. `change` may be called again.
     /// One step in stores that have such an operation, and a get and a put in others.
     ///

@@ -133,13 +133,23 @@ impl<'a, S: Store> Worker<'a, S> {
 
     /// Overwrites live records together.
     pub(crate) fn put_batch(&mut self, numbers: Vec<u64>) -> Result<u64> {
+        self.fill_batch(numbers);
+        self.session.put_batch(&self.batch).map(|()| 1)
+    }
+
+    /// Overwrites live records, all or none.
+    pub(crate) fn write_atomically(&mut self, numbers: Vec<u64>) -> Result<u64> {
+        self.fill_batch(numbers);
+        self.session.write_atomically(&self.batch).map(|()| 1)
+    }
+
+    fn fill_batch(&mut self, numbers: Vec<u64>) {
         self.batch.resize_with(numbers.len(), Default::default);
         for (number, (key, value)) in numbers.into_iter().zip(&mut self.batch) {
             self.version += 1;
             self.data.keys.write(number, key);
             self.data.values.write(number, self.version, value);
         }
-        self.session.put_batch(&self.batch).map(|()| 1)
     }
 
     /// Adds to the counter in a record's value, in place.

@@ -102,7 +102,7 @@ pub struct Counters {
 pub struct ApartRow {
     /// The engine that did it.
     pub engine: String,
-    /// `block_hand_out`.
+    /// `block_hand_out`, `batch_record`.
     pub operation: String,
     /// The kind of work in which it happened.
     pub during: String,

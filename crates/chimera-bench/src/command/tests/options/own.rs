@@ -8,7 +8,8 @@ use crate::report::{Chameleon, Counters};
 /// An option of one subcommand: a small run with it, and what its report shows, against that of the run without it.
 type Own = (&'static str, &'static str, &'static str, fn(&Report, &Report) -> bool);
 
-const OWN: [Own; 40] = [
+const OWN: [Own; 41] = [
+    ("core", "batch", "--batch 4", |base, it| it.rows.len() == base.rows.len() + 1),
     ("ycsb", "workload", "--workload b,f", |_, it| it.rows.len() == 2),
     ("ycsb", "distribution", "--distribution uniform", |base, it| counted(base) != counted(it)),
     ("ycsb", "theta", "--theta 0.1", |base, it| counted(base) != counted(it)),
@@ -105,7 +106,8 @@ const OWN: [Own; 40] = [
 ];
 
 /// What each of these runs has, and the run without the option beside that.
-const WITHOUT: [(&str, &str, &str); 10] = [
+const WITHOUT: [(&str, &str, &str); 11] = [
+    ("core", "--records 700 --operations 300 --repetitions 1", ""),
     ("ycsb", "--records 2000 --operations 500 --repetitions 1 --medium anonymous", ""),
     ("recovery", "--repetitions 1", "--sizes 7"),
     ("memory", "", "--from 1000 --to 1200"),
