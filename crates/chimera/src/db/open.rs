@@ -14,6 +14,7 @@ use super::publish::publisher;
 use super::scrub::{self, Scrub};
 use super::{Db, HardwareFacts, Inner, memory};
 use crate::engine::contract::upkeep::Step;
+use crate::engine::shared::creation::check_counter;
 use crate::engine::shared::maintenance::Pace;
 use crate::engine::{Core, EngineKind, Options, OrderKept, Plan};
 use crate::metrics::Registry;
@@ -291,6 +292,7 @@ fn check_engine(found: EngineKind, options: &Options) -> Result<()> {
 /// The superblock of a new pool, by the options: of the default engine, where none was asked for.
 fn new_pool(options: &Options, environment: &dyn Environment) -> Result<NewPool> {
     let kind = options.engine.unwrap_or_default();
+    check_counter(options, options.value_bytes())?;
     let Plan { geometry, is_segment_fixed, area } = kind.plan(options)?;
     let closing = if options.pool.incomplete { Closing::Incomplete } else { Closing::Open };
     let superblock = Superblock {

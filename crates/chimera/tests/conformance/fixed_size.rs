@@ -1,11 +1,13 @@
 //! Stores whose keys have one size and whose values have one size.
 
-use chimera::{Db, Error, ErrorKind, ExportOptions, ImportOptions, StreamReader, Swap, TypedDb};
+use chimera::{
+    Batch, Db, Error, ErrorKind, ExportOptions, ImportOptions, Session, StreamReader, Swap, TypedDb,
+};
 
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
 use crate::records::assert_holds;
-use crate::tools::{contents, scratch};
+use crate::tools::{contents, open, scratch};
 
 pub(crate) const TESTS: &[Test] = tests![
     other_lengths_are_refused_by_every_call: needs fixed_size,
@@ -13,6 +15,8 @@ pub(crate) const TESTS: &[Test] = tests![
     streams_of_other_sizes_are_refused: needs fixed_size,
     records_of_a_type_come_back: needs fixed_size,
     typed_records_have_the_calls_of_bytes: needs fixed_size,
+    every_write_of_a_value_has_the_counter_ready: needs fixed_size in_place,
+    a_counter_that_values_do_not_have_is_refused,
 ];
 
 const RECORDS: u64 = 20;
@@ -136,4 +140,59 @@ fn records_of_a_type_come_back(configuration: &Configuration) {
     drop(db);
     let error = TypedDb::<u64, u64>::open(directory.path(), &configuration.options());
     assert_eq!(error.expect_err("another type").kind(), ErrorKind::Mismatch);
+}
+
+/// Where the counter is in these tests.
+const COUNTER_AT: u32 = 8;
+
+fn every_write_of_a_value_has_the_counter_ready(configuration: &Configuration) {
+    type Write = fn(&mut Session, &[u8], &[u8]) -> chimera::Result<()>;
+    let writes: [Write; 8] = [
+        |session, key, value| session.put_if_absent(key, value).map(drop),
+        |session, key, value| session.put(key, value).map(drop),
+        |session, key, value| session.delete(key).and_then(|_| session.put(key, value)).map(drop),
+        |session, key, value| session.multi_put(&[(key, value)]).map(drop),
+        |session, key, value| session.update(key, |it| it.copy_from_slice(value)).map(drop),
+        // One word, and not the counter.
+        |session, key, _| session.update(key, |it| it[0] ^= 1).map(drop),
+        |session, key, _| session.fetch_add_u64(key, 16, 1).map(drop),
+        |session, key, value| session.write(Batch::new().put(key, value)),
+    ];
+    let directory = scratch();
+    let options = configuration.options().counter_at(COUNTER_AT);
+    let at = COUNTER_AT as usize;
+    let db = open(directory.path(), &options);
+    let mut session = db.session();
+    let key = configuration.key(1);
+    for (number, write) in (1..).zip(writes) {
+        write(&mut session, &key, &configuration.value(1, number)).expect("room");
+        let value = session.get(&key).expect("a get").expect("it is there");
+        let in_place = session.stats().updates_in_place;
+        let before = session.fetch_add_u64(&key, at, 1).expect("room").expect("it is there");
+        assert_eq!(before.to_le_bytes(), value[at..at + 8], "write {number}");
+        assert_eq!(session.stats().updates_in_place, in_place + 1, "write {number}");
+    }
+    let records = contents(&db);
+    drop(session);
+    drop(db);
+    // It is an option of each opening.
+    assert_eq!(contents(&configuration.open(directory.path())), records);
+}
+
+fn a_counter_that_values_do_not_have_is_refused(configuration: &Configuration) {
+    let directory = scratch();
+    let (old, new) = (directory.path().join("old"), directory.path().join("new"));
+    let records = configuration.filled_store(&old, RECORDS);
+    let sizes = configuration.sizes();
+    let wrong = sizes.map_or(vec![0, 8], |(_, value)| vec![4, value as u32, 65_528, u32::MAX]);
+    for at in wrong {
+        for path in [&old, &new] {
+            let error = Db::open(path, &configuration.options().counter_at(at));
+            let error = error.expect_err("there is no such word");
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            assert_eq!(sizes.is_none(), error.to_string().contains("put_counter"), "{error}");
+        }
+    }
+    assert!(contents(&configuration.open(&new)).is_empty(), "nothing was made");
+    assert_holds(&configuration.open(&old), &records);
 }

@@ -165,6 +165,40 @@ fn an_update_of_8_bytes_costs_one_line_and_one_fence() {
     }
 }
 
+/// Puts, and then updates of the number, where options say that every value has one, or not.
+fn with_counter(is_said: bool) -> [Counters; 3] {
+    const AT: u32 = 96;
+    let options = Options::new();
+    let db = open(if is_said { options.counter_at(AT) } else { options });
+    let mut session = db.session();
+    let inserted = counted(&db, Operation::Other, || fill(&mut session, 0..RECORDS));
+    let overwritten = counted(&db, Operation::Other, || {
+        for number in 0..RECORDS {
+            assert!(!session.put(key(number), [1; 200]).unwrap());
+        }
+    });
+    let updated = counted(&db, Operation::Other, || {
+        (0..RECORDS).for_each(|number| add(&mut session, &key(number), AT as usize));
+    });
+    [inserted, overwritten, updated]
+}
+
+#[test]
+fn the_first_update_of_a_counter_is_in_place_where_options_say_that_values_have_one() {
+    let [inserted, overwritten, updated] = with_counter(true);
+    assert_in_place(&updated, RECORDS);
+    let [plain_inserted, plain_overwritten, plain_updated] = with_counter(false);
+    let of = |counters: &Counters, operation| {
+        let totals = counters.of(operation);
+        (totals.operations, totals.lines_flushed, totals.lines_reflushed, totals.fences)
+    };
+    let inserts = Operation::Insert;
+    assert_eq!(of(&inserted, inserts), of(&plain_inserted, inserts));
+    let overwrites = Operation::Overwrite;
+    assert_eq!(of(&overwritten, overwrites), of(&plain_overwritten, overwrites));
+    assert_eq!(plain_updated.of(Operation::UpdateInPlace).operations, 0);
+}
+
 /// It takes the word out of the record's checksum, once.
 #[test]
 fn the_first_update_of_a_record_costs_an_overwrite() {

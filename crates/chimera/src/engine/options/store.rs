@@ -60,6 +60,7 @@ use crate::types::verify_reads::VerifyReads;
 /// | setting | fences and lines of a write | else |
 /// | --- | --- | --- |
 /// | [`fixed_size(16, 200)`](Self::fixed_size) | insert 2, 5.471; overwrite 3, 6.468 | |
+/// | [`counter_at(0)`](Self::counter_at) | the same; the first update of the number 1, 1 | |
 /// | [`engine(Hikv)`](Self::engine) | 2, 5 to 6 | less DRAM, gets read two places of persistent memory |
 /// | `engine(Chameleon)` | 1, 4.5, and its share of tables | opening replays a part of the log |
 /// | [`chameleon(\|it\| it.log_batch_bytes(4096))`](Self::chameleon) | 1 fence for many writes | the end of the process may take a batch |
@@ -84,6 +85,7 @@ pub struct Options {
     #[cfg(all(feature = "baselines", not(loom)))]
     pub(crate) log_hash: LogHashOptions,
     pub(crate) sizes: Option<(u32, u32)>,
+    pub(crate) counter_at: Option<u32>,
     pub(crate) segment_bytes: Option<u64>,
     pub(crate) flush: bool,
     pub(crate) huge_pages: bool,
@@ -136,6 +138,7 @@ impl Default for Options {
             #[cfg(all(feature = "baselines", not(loom)))]
             log_hash: LogHashOptions::default(),
             sizes: None,
+            counter_at: None,
             segment_bytes: None,
             flush: true,
             huge_pages: true,
@@ -204,6 +207,16 @@ impl Options {
     /// Value size, if set.
     pub fn value_bytes(&self) -> Option<u32> {
         self.sizes.map(|sizes| sizes.1)
+    }
+
+    /// In each value the 8 bytes at `at` are a number that will be updated: every put of a value is a
+    /// [`put_counter`](crate::Session::put_counter) there, so that the first
+    /// [`fetch_add_u64`](crate::Session::fetch_add_u64) costs no more than later ones. Other words of a value
+    /// are no longer changed in place. For stores of a [fixed size](Self::fixed_size) only; `at` is a multiple of 8, below 65,528.
+    /// Default: none. Not recorded: it may change at every open, and holds for what is written from then on.
+    pub fn counter_at(mut self, at: u32) -> Self {
+        self.counter_at = Some(at);
+        self
     }
 
     /// Bytes per segment; overrides the one in a [geometry](ViperOptions::geometry). Default 1 GiB; on a

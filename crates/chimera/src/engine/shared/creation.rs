@@ -3,6 +3,7 @@
 use crate::engine::contract::engine_type::Plan;
 use crate::engine::options::Options;
 use crate::pool::{PoolGeometry, Superblock};
+use crate::records::unchecked_word::UncheckedWord;
 use crate::types::error::{Error, Result};
 use crate::types::stream::StreamKind;
 
@@ -14,19 +15,40 @@ pub(crate) fn same(what: &'static str, found: String, wanted: String) -> Result<
     if found == wanted { Ok(()) } else { Err(Error::Mismatch { what, found, wanted }) }
 }
 
-/// Checks sizes of records and segments, where the options say anything of them.
+/// Checks sizes of records and segments and where numbers are, where the options say anything of them.
 ///
 /// # Errors
-/// `Mismatch`.
+/// `Mismatch`; `InvalidOptions` as [`check_counter`].
 pub(crate) fn agree(superblock: &Superblock, kind: StreamKind, options: &Options) -> Result<()> {
     let size = |bytes: u32| if kind.is_fixed() { bytes.to_string() } else { "any".to_owned() };
     if let Some((key_bytes, value_bytes)) = options.sizes {
         same("a key size of", size(kind.key_bytes), key_bytes.to_string())?;
         same("a value size of", size(kind.value_bytes), value_bytes.to_string())?;
     }
+    check_counter(options, kind.is_fixed().then_some(kind.value_bytes))?;
     let found = superblock.geometry.segment_bytes;
     let wanted = options.segment_bytes.unwrap_or(found);
     same("a segment size of", found.to_string(), wanted.to_string())
+}
+
+/// Checks that values of this fixed size, or of none, have a number where the options say that they have one.
+///
+/// # Errors
+/// `InvalidOptions`; `FieldOutOfRange`.
+pub(crate) fn check_counter(options: &Options, value_bytes: Option<u32>) -> Result<()> {
+    let Some(at) = options.counter_at.map(|at| at as usize) else { return Ok(()) };
+    let Some(value_bytes) = value_bytes.map(|bytes| bytes as usize) else {
+        let what = "`counter_at` is for stores of a fixed size: in others use `put_counter`";
+        return Err(Error::InvalidOptions(what.to_owned()));
+    };
+    if UncheckedWord::at(at) == UncheckedWord::NONE || !at.is_multiple_of(8) {
+        let what = "`counter_at` takes a multiple of 8 below 65528";
+        return Err(Error::InvalidOptions(format!("{what}, not {at}")));
+    }
+    if at + 8 > value_bytes {
+        return Err(Error::FieldOutOfRange { at, value_bytes });
+    }
+    Ok(())
 }
 
 /// Bytes of a segment, unless the options say otherwise; of a block, the thirty-second part of a segment, at

@@ -63,9 +63,11 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
         let blocks = core.pool.used_blocks();
         let index = ExtendibleHash::new(hash_geometry, options.huge_pages, environment);
         let index = index.map_err(no_index_memory)?;
+        let at = options.counter_at.map(|at| at as usize);
+        let counter = at.map_or(UncheckedWord::NONE, UncheckedWord::at);
         let records = Records::new(Space::new(core, pages, options.huge_pages), index);
         let (recovered, shadowed) = Recovery::new(&records, options).run(blocks, options)?;
-        let writer = Writer::new(records, shadowed);
+        let writer = Writer::new(records, shadowed, counter);
         Ok((Self { parameters, writer, reclaim: Reclaim::default() }, recovered))
     }
 
@@ -111,7 +113,7 @@ impl<P: Pmem, V: Pages> Engine<P> for Viper<P, V> {
 
     #[inline(never)]
     fn put(&self, client: &mut Client, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.writer.put(client, key, NewValue::checked(value))
+        self.writer.put(client, key, self.writer.new_value(value))
     }
 
     fn put_counter(

@@ -64,6 +64,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
             Change::Word { at, .. } => UncheckedWord::at(at),
             Change::More => UncheckedWord::NONE,
         };
+        let unchecked = self.unchecked(unchecked);
         self.overwrite(client, hash, key, NewValue { bytes: new, unchecked }, existing)?;
         client.shared.written = Written::Anew;
         Ok(Swap::Swapped)
@@ -145,7 +146,8 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         let previous = u64::from_le_bytes((&*field).try_into().expect("8 bytes"));
         if let Some(new) = change(previous) {
             field.copy_from_slice(&new.to_le_bytes());
-            let new = NewValue { bytes: &value, unchecked: UncheckedWord::at(at) };
+            let unchecked = self.unchecked(UncheckedWord::at(at));
+            let new = NewValue { bytes: &value, unchecked };
             self.overwrite(client, hash, key, new, existing)?;
             client.shared.written = Written::Anew;
         }

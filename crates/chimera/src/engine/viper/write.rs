@@ -56,12 +56,6 @@ pub(super) struct NewValue<'a> {
 }
 
 impl<'a> NewValue<'a> {
-    /// All of the value is in its checksum.
-    #[inline(always)]
-    pub(super) fn checked(bytes: &'a [u8]) -> Self {
-        Self { bytes, unchecked: UncheckedWord::NONE }
-    }
-
     /// The value as it is stored: `beside` its key, and in `chunks`.
     #[inline(always)]
     fn stored(self, beside: &'a [u8], chunks: &'a [Extent]) -> Stored<'a> {
@@ -74,11 +68,28 @@ pub(super) struct Writer<P: Pmem, V: Pages> {
     records: Records<P, V>,
     /// Hashes of keys that have an old record in a damaged word, and where: salvage could not clear it.
     shadowed: BTreeMap<u64, u64>,
+    /// The number that each value has, if each has one.
+    counter: UncheckedWord,
 }
 
 impl<P: Pmem, V: Pages> Writer<P, V> {
-    pub(super) fn new(records: Records<P, V>, shadowed: BTreeMap<u64, u64>) -> Self {
-        Self { records, shadowed }
+    pub(super) fn new(
+        records: Records<P, V>,
+        shadowed: BTreeMap<u64, u64>,
+        counter: UncheckedWord,
+    ) -> Self {
+        Self { records, shadowed, counter }
+    }
+
+    /// A value of which the sum leaves out the number that each has.
+    #[inline(always)]
+    pub(super) fn new_value<'a>(&self, bytes: &'a [u8]) -> NewValue<'a> {
+        NewValue { bytes, unchecked: self.counter }
+    }
+
+    /// The word that the sum of a new value leaves out: that of the number that each value has, else `changed`.
+    pub(super) fn unchecked(&self, changed: UncheckedWord) -> UncheckedWord {
+        if self.counter == UncheckedWord::NONE { changed } else { self.counter }
     }
 
     #[inline(always)]
@@ -124,7 +135,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         records.index().prefetch_to_change(hash);
         let reserved = match records.space().reserve(client, key.len(), value.len()) {
             // A key that is there needs no room.
-            Err(Error::PoolFull { .. }) if self.is_there(hash, key)? => return Ok(false),
+            Err(Error::PoolFull { .. }) if self.is_there(client, hash, key)? => return Ok(false),
             reserved => reserved?,
         };
         let _key = records.lock_key_to_write(hash, client.shared.batch)?;
@@ -133,12 +144,12 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
             return Ok(false);
         }
         records.index().prepare_insert().map_err(no_index_memory)?;
-        self.write(client, reserved, hash, key, NewValue::checked(value), None)
+        self.write(client, reserved, hash, key, self.new_value(value), None)
     }
 
     #[cold]
-    fn is_there(&self, hash: u64, key: &[u8]) -> Result<bool> {
-        let _key = self.records.lock_key(hash)?;
+    fn is_there(&self, client: &Client, hash: u64, key: &[u8]) -> Result<bool> {
+        let _key = self.records.lock_key_to_write(hash, client.shared.batch)?;
         Ok(self.records.find_locked(hash, key, |_| {})?.is_some())
     }
 
