@@ -18,7 +18,7 @@ use crate::types::error::{Error, Result};
 pub(super) struct AllocationLimits {
     /// Most blocks the pool may have, but for those that are held.
     pub(super) blocks_max: u64,
-    /// Fresh blocks that are held for batches.
+    /// Fresh blocks that are held for batches: so many of those that are ready are not handed out.
     pub(super) held: u64,
     pub(super) reserve: Reserve,
     /// When nothing was left in the blocks behind the used ones, and their segment was there.
@@ -49,17 +49,31 @@ impl<P: Pmem> Pool<P> {
         limits.blocks_max + limits.held
     }
 
-    /// Keeps so many fresh blocks from being handed out, until they are [let go of](Self::release_fresh), if `times` as many are
-    /// left. In DRAM only. Whether it does.
+    /// Keeps so many fresh blocks, and storage for them, from being handed out, until they are [let go of](Self::release_fresh),
+    /// if `times` as many are left. In DRAM only. Whether it does.
+    ///
+    /// # Cost
+    /// Three loads where there is storage; else it is allocated, for some more.
     pub(crate) fn hold_fresh(&self, blocks: u64, times: u64) -> bool {
-        let mut limits = self.lock_hand_out();
-        let fresh = limits.blocks_max.saturating_sub(self.used.load(Ordering::Acquire));
-        let holds = fresh >= blocks.saturating_mul(times);
-        if holds {
-            limits.blocks_max -= blocks;
-            limits.held += blocks;
+        loop {
+            let mut limits = self.lock_hand_out();
+            let used = self.used.load(Ordering::Acquire);
+            let fresh = limits.blocks_max.saturating_sub(used);
+            if fresh < blocks.saturating_mul(times) {
+                return false;
+            }
+            let end = used + limits.held + blocks;
+            if self.ready.load(Ordering::Acquire) >= end {
+                limits.blocks_max -= blocks;
+                limits.held += blocks;
+                return true;
+            }
+            drop(limits);
+            if let Err(error) = self.grow_beyond(end - 1) {
+                log::debug!("{blocks} fresh blocks are not held: {error}");
+                return false;
+            }
         }
-        holds
     }
 
     /// Lets go of fresh blocks that were [held](Self::hold_fresh).
@@ -101,7 +115,9 @@ impl<P: Pmem> Pool<P> {
                 return Err(Error::PoolFull { reason });
             }
             let ready = self.ready.load(Ordering::Acquire);
-            if block < ready {
+            // What is held keeps its storage.
+            let last = block + limits.held;
+            if last < ready {
                 prepare(block);
                 self.pmem.fence(block_sites::BLOCK_READY);
                 store_used(&self.pmem, block + 1, block_sites::USED_BLOCKS);
@@ -112,23 +128,8 @@ impl<P: Pmem> Pool<P> {
                 return Ok(block);
             }
             drop(limits);
-            self.grow_beyond(block)?;
+            self.grow_beyond(last)?;
         }
-    }
-
-    /// Makes sure that so many fresh blocks have storage.
-    ///
-    /// # Errors
-    /// `PoolFull` where there is none.
-    ///
-    /// # Cost
-    /// Two loads where they have; else storage is allocated, ahead of use, and for some more.
-    pub(crate) fn ensure_ready(&self, blocks: u64) -> Result<()> {
-        let last = self.used.load(Ordering::Acquire) + blocks;
-        while self.ready.load(Ordering::Acquire) < last {
-            self.grow_beyond(last - 1)?;
-        }
-        Ok(())
     }
 
     /// Takes the last block back, which is the caller's and in which nothing is live; `false` when it is
@@ -185,7 +186,8 @@ impl<P: Pmem> Pool<P> {
     /// Returns what is ready beyond as many blocks as `keep` says for those in use, if it is as many more as that says or
     /// more.
     fn release(&self, keep: impl Fn(&Ahead, u64) -> (u64, u64)) {
-        if self.keeps_all_storage() || self.blocks_to_release(&keep).is_none() {
+        let held = self.lock_hand_out().held;
+        if self.keeps_all_storage() || self.blocks_to_release(held, &keep).is_none() {
             return;
         }
         // Most of it here, where nobody who needs blocks waits.
@@ -197,7 +199,7 @@ impl<P: Pmem> Pool<P> {
         }
         let growth = lock_relaxing(&self.growth, &*self.environment);
         let handing_out = self.lock_hand_out();
-        let Some(blocks) = self.blocks_to_release(&keep) else { return };
+        let Some(blocks) = self.blocks_to_release(handing_out.held, &keep) else { return };
         // From here on nobody is handed what is about to have no storage.
         self.ready.store(blocks.start, Ordering::Release);
         drop(handing_out);
@@ -231,16 +233,17 @@ impl<P: Pmem> Pool<P> {
         section.file.punch(at, length)
     }
 
-    /// The blocks that are ready, and more than are kept so, if there are enough of them.
+    /// The blocks that are ready, and more than are kept so or held, if there are enough of them.
     fn blocks_to_release(
         &self,
+        held: u64,
         keep: impl Fn(&Ahead, u64) -> (u64, u64),
     ) -> Option<std::ops::Range<u64>> {
         // In this order: in the other one there could be more used than ready ones.
         let used = self.used.load(Ordering::Acquire);
         let ready = self.ready.load(Ordering::Acquire);
         let (blocks, more) = keep(&self.ahead, used);
-        let keep = used + blocks.max(more);
+        let keep = used + held + blocks.max(more);
         (ready >= keep + more).then_some(keep..ready)
     }
 

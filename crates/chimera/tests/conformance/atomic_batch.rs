@@ -1,5 +1,6 @@
 //! Batches: all of their writes are made, or none.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chimera::{Batch, Db, Error, ErrorKind, Session, Version};
@@ -7,6 +8,7 @@ use chimera::{Batch, Db, Error, ErrorKind, Session, Version};
 use crate::configurations::Configuration;
 use crate::harness::{Test, tests};
 use crate::records::{Records, assert_holds, at_once, word};
+use crate::tools::faults::{self, Faults};
 use crate::tools::{Chance, assert_fails, assert_sound, open, scratch};
 
 pub(crate) const TESTS: &[Test] = tests![
@@ -20,6 +22,7 @@ pub(crate) const TESTS: &[Test] = tests![
     single_writes_beside_batches_are_not_lost: needs atomic_batch,
     a_batch_in_a_full_store_is_made_or_not: needs atomic_batch,
     batches_of_many_sessions_in_a_full_store: needs atomic_batch,
+    batches_of_many_sessions_on_a_full_disk: needs atomic_batch,
     a_store_for_reading_refuses_batches: needs atomic_batch,
     batches_leave_no_room_in_use: needs atomic_batch room_again,
     a_batch_writes_to_several_keyspaces: needs atomic_batch any_size ordered,
@@ -411,6 +414,26 @@ fn a_batch_in_a_full_store_is_made_or_not(configuration: &Configuration) {
 fn batches_of_many_sessions_in_a_full_store(configuration: &Configuration) {
     let directory = scratch();
     let db = full_store(configuration, directory.path());
+    fill_with_batches(configuration, &db);
+}
+
+/// The capacity has room, and the disk has none: with any number of blocks that are ready.
+fn batches_of_many_sessions_on_a_full_disk(configuration: &Configuration) {
+    for more in 0..8 {
+        let directory = scratch();
+        let faults = Arc::new(Faults::default());
+        let db = faults::open(&faults, directory.path(), &configuration.options());
+        let db = db.expect("a new store");
+        let bytes = configuration.full_bytes as i64 + 1024 * more;
+        faults.space.store(bytes, Ordering::Relaxed);
+        fill_with_batches(configuration, &db);
+        drop(db);
+        assert_sound(&configuration.open(directory.path()));
+    }
+}
+
+/// Batches of several sessions, and puts until one finds no room: each batch is made or not, and none is in doubt.
+fn fill_with_batches(configuration: &Configuration, db: &Db) {
     let is_full = AtomicBool::new(false);
     let numbers = |thread: u64| (thread * 1000..).take(5);
     at_once(4, |thread| {
@@ -445,7 +468,7 @@ fn batches_of_many_sessions_in_a_full_store(configuration: &Configuration) {
         }
     });
     assert!(is_full.into_inner());
-    assert_sound(&db);
+    assert_sound(db);
 }
 
 fn a_store_for_reading_refuses_batches(configuration: &Configuration) {

@@ -39,18 +39,18 @@ impl<P: Pmem> Teaching<P> {
     fn write(&self, state: &mut State<P>, hash: u64, key: &[u8], value: &[u8]) -> Result<bool> {
         let at = state.log.append(hash, key, value)?;
         let old = state.map.insert((hash, key.to_vec()), at);
-        old.map_or(Ok(()), |old| state.log.retire(old))?;
+        let retired = old.map_or(Ok(()), |old| state.log.retire(old));
         let change = if old.is_none() { KeyChange::Inserted } else { KeyChange::Replaced };
         self.core.changes.tell(key, change);
-        Ok(old.is_none())
+        retired.map(|()| old.is_none())
     }
 
     /// Removes the record of `key`, which is there.
     fn remove(&self, state: &mut State<P>, hash: u64, key: &[u8]) -> Result<()> {
         let at = state.map.remove(&(hash, key.to_vec())).expect("just found");
-        state.log.retire(at)?;
+        let retired = state.log.retire(at);
         self.core.changes.tell(key, KeyChange::Removed);
-        Ok(())
+        retired
     }
 
     fn report(&self) -> TeachingReport {

@@ -465,8 +465,9 @@ impl<P: Pmem> Pool<P> {
         };
         let end = run.first + u64::from(run.blocks);
         let ready = self.ready.load(Ordering::Acquire);
-        if ready < end {
-            return Ok(Fresh::NotReady(end));
+        // What is held keeps its storage.
+        if ready < end + limits.held {
+            return Ok(Fresh::NotReady(end + limits.held));
         }
         let words = gaps.iter().map(|gap| gap.0..gap.0 + 1);
         let mut stored = words.chain(std::iter::once(run.first..end));

@@ -4,6 +4,7 @@ use chimera_pmem::Pmem;
 
 use super::plan::{Change, Plan};
 use super::space::{self, Cushion};
+use crate::engine::contract::client::Client;
 use crate::engine::contract::engine::Engine;
 use crate::engine::contract::poison::Batching;
 use crate::types::error::{Error, Result};
@@ -35,7 +36,8 @@ pub(super) fn all<P: Pmem, E: Engine<P>>(
         let done = |client: &mut E::Client| make(engine, client, change);
         let Err(error) = with_room(engine, client, (cushion, batching), done) else { continue };
         cushion.begin_taking_back(engine);
-        for change in plan.changes[..number].iter().rev() {
+        let made = number + usize::from(is_made(engine, client, change, &error));
+        for change in plan.changes[..made].iter().rev() {
             let undo =
                 |client: &mut E::Client| set(engine, client, change.key, change.old.as_deref());
             if let Err(failed) = with_room(engine, client, (cushion, batching), undo) {
@@ -50,6 +52,23 @@ pub(super) fn all<P: Pmem, E: Engine<P>>(
         return Err(Failed { error, is_in_doubt: false });
     }
     Ok(())
+}
+
+/// Whether a change that failed was made all the same, as where what follows on it failed: damage of what is to be freed.
+fn is_made<P: Pmem, E: Engine<P>>(
+    engine: &E,
+    client: &mut E::Client,
+    change: &Change<'_>,
+    error: &Error,
+) -> bool {
+    if matches!(error, Error::PoolFull { .. }) {
+        return false;
+    }
+    match engine.read(client, engine.core().hash.of(change.key), change.key) {
+        Ok(is_there) => is_there.then_some(&client.shared().value) != change.old.as_ref(),
+        // Its value is damaged: nothing was made of it.
+        Err(_) => false,
+    }
 }
 
 /// Makes a change.

@@ -140,7 +140,10 @@ fn write_with<P: Pmem, E: Engine<P>>(
     }
     space::put_back(engine, pieces);
     cushion.give_back(engine);
-    applied.map_err(|failed| failed.error)
+    let Err(failed) = applied else { return Ok(()) };
+    // The caller is told that nothing was written: a power loss must not leave the record, and take back that it was cleared.
+    core.settled(Ok(()))?;
+    Err(failed.error)
 }
 
 /// Refuses a batch with a key or a value that the store does not take.

@@ -124,7 +124,7 @@ impl Cushion {
 }
 
 /// Sets room aside for what a plan of batch `own` changes, to make it, and to take it back. Where the pool may take much more,
-/// fresh blocks are held, and storage for them is allocated ahead of use; else room is taken.
+/// fresh blocks are held with storage for them; else room is taken.
 ///
 /// # Errors
 /// `PoolFull`, with nothing changed.
@@ -141,11 +141,7 @@ pub(super) fn set_aside<P: Pmem, E: Engine<P>>(
     let [need_blocks, kept_blocks] = [need, kept].map(|bytes| bytes.div_ceil(block_bytes));
     let held = |blocks| Room { blocks, ..Room::default() };
     if pool.hold_fresh(need_blocks + kept_blocks, 4) {
-        let cushion = Cushion { room: held(need_blocks), kept: held(kept_blocks), tries: 0 };
-        if pool.ensure_ready(need_blocks + kept_blocks).is_ok() {
-            return Ok(cushion);
-        }
-        cushion.give_back(engine);
+        return Ok(Cushion { room: held(need_blocks), kept: held(kept_blocks), tries: 0 });
     }
     let take = |bytes| {
         let length = |piece: &Piece| piece.bytes.length();

@@ -1,6 +1,7 @@
 //! Batches that cannot be made, and batches that were cut off, each staged.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use chimera_pmem::{Environment, Hardware, RealEnvironment};
@@ -472,4 +473,56 @@ fn a_batch_that_fails_half_way_is_taken_back_or_made_at_the_next_opening() {
         assert!(taken_back > 2, "{taken_back}");
     }
     assert!(in_doubt > 0, "some engine finds no room for deletes either");
+}
+
+/// While the store is open, of the first word of any block: a batch that is refused has changed nothing that can be read.
+#[test]
+fn a_batch_that_meets_damage_is_made_or_not() {
+    let mut refused = 0;
+    for options in all_engines() {
+        for at in (0..64 << 10).step_by(256) {
+            let (_directory, db, file) = with_long_dead_records(&options);
+            let mut bytes = [0; 8];
+            file.read_exact_at(&mut bytes, at).unwrap();
+            if bytes == [0; 8] {
+                continue;
+            }
+            file.write_all_at(&bytes.map(|byte| byte ^ 0x55), at).unwrap();
+            let mut batch = Batch::new();
+            for key in BEFORE {
+                batch.put(key, "after");
+            }
+            let outcome = db.write(&batch);
+            let found = BEFORE.map(|key| db.get(key).ok().flatten());
+            let made = found.iter().flatten().filter(|value| **value == b"after").count();
+            match outcome {
+                Ok(()) => assert_eq!(made, BEFORE.len(), "{options:?}, {at}"),
+                Err(Error::Poisoned { .. }) => {}
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+                    assert_eq!(made, 0, "{options:?}, {at}: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
+/// A store whose first records are dead but for those of three keys, and the file that has them.
+fn with_long_dead_records(options: &Options) -> (tempfile::TempDir, Db, std::fs::File) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let db = Db::open(&path, options).unwrap();
+    for key in BEFORE {
+        db.put(key, "before").unwrap();
+    }
+    for number in 0..250_u8 {
+        db.put([number, 0], [7; 100]).unwrap();
+    }
+    for number in 0..250_u8 {
+        db.delete([number, 0]).unwrap();
+    }
+    let file = std::fs::File::options().read(true).write(true).open(path.join("segment-000000"));
+    (directory, db, file.unwrap())
 }
