@@ -2,7 +2,7 @@
 
 mod common;
 
-use chimera::Options;
+use chimera::Durability;
 use chimera_pmem::Medium;
 use common::Place;
 
@@ -61,7 +61,7 @@ fn every_command_has_a_description() {
 #[test]
 fn the_help_says_what_auto_is_on_each_medium() {
     let place = Place::new();
-    let on = |medium| Options::new().effective_durability(medium).expect("auto always works");
+    let on = |medium| Durability::Auto.effective_on(medium).expect("auto always works");
     let (memory, file, tmpfs) = (on(Medium::FsDax), on(Medium::File), on(Medium::Tmpfs));
     let said = format!(
         "`{memory}` on persistent memory, `{file}` on plain files, `{tmpfs}` in memory (tmpfs)"

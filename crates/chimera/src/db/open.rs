@@ -91,7 +91,7 @@ pub(super) fn on<P: Pmem>(
     let batches = engine.end_batches(options.pool.salvage);
     let batches = batches.or_else(|error| refuse(&pool, error))?;
     pool.mark_recovered()?;
-    let durability = engine.durability(options.effective_durability(pool.pmem.medium())?);
+    let durability = engine.durability(options.pool.effective_durability(pool.pmem.medium())?);
     let recovery = RecoveryStats {
         clean: opened.clean,
         differs_from_closing: difference.is_some(),

@@ -65,8 +65,6 @@ impl PoolOptions {
     const CHECKPOINT_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
     /// The usual budget is one of so many parts of what the process may use.
     const MEMORY_PARTS: u64 = 4;
-    /// The window of `Auto` on plain files.
-    const MAX_DELAY_DEFAULT: Duration = Duration::from_millis(50);
 
     /// Bytes of memory that a store on a plain file may take: as asked for, or a part of what the process may use. `None`
     /// where nothing says that.
@@ -96,23 +94,8 @@ impl PoolOptions {
         Ok(())
     }
 
-    /// See [`Options::effective_durability`](crate::Options::effective_durability).
+    /// See [`Durability::effective_on`].
     pub(crate) fn effective_durability(&self, medium: Medium) -> Result<Durability> {
-        match (self.durability, medium) {
-            (Durability::Batched, _) => Err(Error::InvalidOptions(
-                "batches are an engine's own: they are not asked for as a durability".to_owned(),
-            )),
-            (Durability::Process, _) => Ok(Durability::Process),
-            (_, medium) if medium.is_persistent_memory() => Ok(Durability::Immediate),
-            (Durability::Auto, Medium::File) => {
-                Ok(Durability::Group { max_delay: Self::MAX_DELAY_DEFAULT })
-            }
-            (asked, Medium::File) => Ok(asked),
-            (Durability::Auto, _) => Ok(Durability::Process),
-            (asked, _) => Err(Error::InvalidOptions(format!(
-                "durability `{asked}` cannot be had on medium `{medium}`, which is gone when the \
-                 machine stops: use a file system on a device, or ask for `process` durability"
-            ))),
-        }
+        self.durability.effective_on(medium)
     }
 }

@@ -4,6 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use chimera_pmem::Medium;
+
+use super::error::Error;
+
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -34,6 +38,32 @@ pub enum Durability {
     /// with `Group` a power loss takes the writes that are not synced). `sync`, the end of a session and closing make all of
     /// it as durable as the medium can. Nothing that options can ask for.
     Batched,
+}
+
+impl Durability {
+    /// The window of [`Auto`](Self::Auto) on plain files.
+    const MAX_DELAY_DEFAULT: Duration = Duration::from_millis(50);
+
+    /// The durability of a store on `medium` that is opened with this one.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](crate::Error::InvalidOptions) when it cannot be had there.
+    pub fn effective_on(self, medium: Medium) -> Result<Self, Error> {
+        match (self, medium) {
+            (Self::Batched, _) => Err(Error::InvalidOptions(
+                "batches are an engine's own: they are not asked for as a durability".to_owned(),
+            )),
+            (Self::Process, _) => Ok(Self::Process),
+            (_, medium) if medium.is_persistent_memory() => Ok(Self::Immediate),
+            (Self::Auto, Medium::File) => Ok(Self::Group { max_delay: Self::MAX_DELAY_DEFAULT }),
+            (asked, Medium::File) => Ok(asked),
+            (Self::Auto, _) => Ok(Self::Process),
+            (asked, _) => Err(Error::InvalidOptions(format!(
+                "durability `{asked}` cannot be had on medium `{medium}`, which is gone when the \
+                 machine stops: use a file system on a device, or ask for `process` durability"
+            ))),
+        }
+    }
 }
 
 impl fmt::Display for Durability {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chimera::{Durability, Options};
+use chimera::Durability;
 use chimera_pmem::Medium;
 use serde::Serialize;
 
@@ -24,8 +24,8 @@ pub(super) struct Mode {
 
 impl Durabilities {
     pub(super) fn on(medium: Medium) -> Self {
-        let mode = |name, asked, meaning| {
-            let possible = Options::new().durability(asked).effective_durability(medium).is_ok();
+        let mode = |name, asked: Durability, meaning| {
+            let possible = asked.effective_on(medium).is_ok();
             Mode { name, possible, meaning }
         };
         let power_loss = "a write survives a power loss once it is acknowledged";
@@ -33,7 +33,7 @@ impl Durabilities {
         let kill = "a write survives the end of the process, such as kill -9";
         let group = Durability::Group { max_delay: Duration::from_millis(50) };
         Self {
-            effective: Options::new().effective_durability(medium).unwrap_or(Durability::Process),
+            effective: Durability::Auto.effective_on(medium).unwrap_or(Durability::Process),
             why: why(medium),
             modes: vec![
                 mode("immediate", Durability::Immediate, power_loss),

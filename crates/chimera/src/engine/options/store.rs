@@ -5,8 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chimera_pmem::Medium;
-
 #[cfg(not(loom))]
 use super::chameleon::ChameleonOptions;
 use super::hikv::HikvOptions;
@@ -19,7 +17,6 @@ use crate::pool::PoolOptions;
 #[cfg(feature = "baselines")]
 use crate::types::change::TellChange;
 use crate::types::durability::Durability;
-use crate::types::error::Result;
 use crate::types::progress::Progress;
 use crate::types::verify_reads::VerifyReads;
 
@@ -498,13 +495,5 @@ impl Options {
     pub fn publish_metrics(mut self, every: Duration) -> Self {
         self.publish_metrics = Some(every);
         self
-    }
-
-    /// The durability that a store opened with these options has on `medium`.
-    ///
-    /// # Errors
-    /// [`InvalidOptions`](crate::Error::InvalidOptions) when the one asked for cannot be had there.
-    pub fn effective_durability(&self, medium: Medium) -> Result<Durability> {
-        self.pool.effective_durability(medium)
     }
 }
