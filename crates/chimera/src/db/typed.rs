@@ -156,6 +156,16 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedSession<K, V, P> {
         self.session.put(key.as_bytes(), value.as_bytes())
     }
 
+    /// Stores many records, in order; returns how many keys are new. See [`Session::multi_put`].
+    ///
+    /// # Errors
+    /// As [`Session::multi_put`].
+    pub fn multi_put(&mut self, records: &[(K, V)]) -> Result<u64> {
+        let records: Vec<_> =
+            records.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes())).collect();
+        self.session.multi_put(&records)
+    }
+
     /// Stores `value` under `key` if there is no such key. See [`Session::put_if_absent`].
     ///
     /// # Errors
@@ -200,6 +210,24 @@ impl<K: PlainData, V: PlainData, P: Pmem> TypedSession<K, V, P> {
             let mut value: V = plain(bytes);
             change(&mut value);
             bytes.copy_from_slice(value.as_bytes());
+        })
+    }
+
+    /// As [`update`](Self::update), of which `change` may stop with an error of its own: then nothing changes. See
+    /// [`Session::try_update`].
+    ///
+    /// # Errors
+    /// As [`Session::try_update`].
+    pub fn try_update<E: From<Error>>(
+        &mut self,
+        key: &K,
+        mut change: impl FnMut(&mut V) -> std::result::Result<(), E>,
+    ) -> std::result::Result<bool, E> {
+        self.session.try_update(key.as_bytes(), |bytes| {
+            let mut value: V = plain(bytes);
+            change(&mut value)?;
+            bytes.copy_from_slice(value.as_bytes());
+            Ok(())
         })
     }
 

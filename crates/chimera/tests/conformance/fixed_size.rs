@@ -102,6 +102,19 @@ fn typed_records_have_the_calls_of_bytes(configuration: &Configuration) {
     assert!(!session.update_or_insert(&2, &[6; 6], |value| value[0] = 9).expect("room"));
     let found = session.multi_get(&[2, 3, 1]).expect("gets");
     assert_eq!(found, [Some([9, 5, 5, 5, 5, 5]), None, Some([1; 6])]);
+    assert_eq!(session.multi_put(&[(3, [7; 6]), (1, [8; 6])]).expect("room"), 1);
+    assert_eq!(session.multi_get(&[3, 1]).expect("gets"), [Some([7; 6]), Some([8; 6])]);
+    let stopped = session.try_update(&1, |value| {
+        value[0] = 1;
+        Err(Error::NotOrdered)
+    });
+    assert!(matches!(stopped, Err(Error::NotOrdered)));
+    let change = |value: &mut [u32; 6]| {
+        *value = [1; 6];
+        Ok::<_, Error>(())
+    };
+    assert!(session.try_update(&1, change).expect("room"));
+    assert!(session.delete(&3).expect("a delete"));
     assert_eq!(session.compare_and_swap(&1, &[2; 6], &[3; 6]).expect("room"), Swap::Different);
     assert_eq!(session.compare_and_swap(&1, &[1; 6], &[3; 6]).expect("room"), Swap::Swapped);
     let mut all: Vec<_> = db.iter().map(|record| record.expect("no damage")).collect();

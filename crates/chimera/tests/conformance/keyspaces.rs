@@ -150,6 +150,17 @@ fn keys_and_values_have_types(configuration: &Configuration) {
     assert_eq!(counts.compare_and_swap(&4, None, Some(&9)).expect("room"), Swap::Different);
     assert_eq!(counts.compare_and_swap(&4, Some(&9), None).expect("room"), Swap::Swapped);
     assert!(!counts.contains_key(&4).expect("a get") && counts.delete(&-1).expect("a delete"));
+    assert_eq!(counts.multi_put(&[(7, 70), (-7, 7), (7, 71)]).expect("room"), 2);
+    let stop = |stops: bool| {
+        counts.try_update(&7, |count| {
+            *count += 1;
+            if stops { Err(chimera::Error::NotOrdered) } else { Ok(()) }
+        })
+    };
+    assert!(stop(true).is_err() && stop(false).expect("room"));
+    assert!(!counts.delete_if(&7, |count| *count == 71).expect("a delete"));
+    assert!(counts.delete_if(&7, |count| *count == 72).expect("a delete"));
+    assert!(!counts.delete_if(&7, |_| true).expect("a delete"));
     let words = Encoded(vec!["one".to_owned(), "two".to_owned()]);
     texts.put(&"words".to_owned(), &words).expect("room");
     assert_eq!(texts.get(&"words".to_owned()).expect("of its type"), Some(words));
@@ -159,6 +170,7 @@ fn keys_and_values_have_types(configuration: &Configuration) {
     wrong.keyspace().put([9], "three").expect("room");
     assert_fails(wrong.get(&9), &["`points`", "a value is none of its type"]);
     assert_fails(wrong.update(&9, |number| *number = 1), &["none of its type"]);
+    assert_fails(wrong.delete_if(&9, |_| true), &["none of its type"]);
     assert_fails(wrong.update_or_insert(&9, &1, |number| *number = 1), &["none of its type"]);
     assert_eq!(wrong.keyspace().get([9]).expect("a get"), Some("three".into()), "it stays");
 }

@@ -93,6 +93,16 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
         self.keyspace.put(encoded(key), bytes_of(value))
     }
 
+    /// See [`Session::multi_put`](crate::Session::multi_put).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_put(&self, records: &[(K, V)]) -> Result<u64> {
+        let bytes = |(key, value): &(K, V)| (encoded(key), bytes_of(value));
+        let records: Vec<_> = records.iter().map(bytes).collect();
+        self.keyspace.multi_put(&records)
+    }
+
     /// See [`Session::put_if_absent`](crate::Session::put_if_absent).
     ///
     /// # Errors
@@ -134,6 +144,21 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
     /// # Errors
     /// As there.
     pub fn update(&self, key: &K, mut change: impl FnMut(&mut V)) -> Result<bool> {
+        self.try_update(key, |value| {
+            change(value);
+            Ok(())
+        })
+    }
+
+    /// See [`Session::try_update`](crate::Session::try_update).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_update<E: From<Error>>(
+        &self,
+        key: &K,
+        mut change: impl FnMut(&mut V) -> std::result::Result<(), E>,
+    ) -> std::result::Result<bool, E> {
         self.keyspace.try_update(encoded(key), |bytes| self.change(bytes, &mut change))
     }
 
@@ -150,6 +175,10 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
         let (key, absent) = (encoded(key), bytes_of(absent));
         let mut failed = None;
         let is_new = self.keyspace.update_or_insert(key, absent, |bytes| {
+            let mut change = |value: &mut V| {
+                change(value);
+                Ok::<_, Error>(())
+            };
             failed = self.change(bytes, &mut change).err();
         })?;
         // What failed before the key was gone is of no matter.
@@ -169,6 +198,23 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
             (None, Some(new)) => self.keyspace.compare_and_swap(key, Absent, new),
             (None, None) => self.keyspace.compare_and_swap(key, Absent, Absent),
         }
+    }
+
+    /// See [`Session::delete_if`](crate::Session::delete_if).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete_if(&self, key: &K, mut condition: impl FnMut(&V) -> bool) -> Result<bool> {
+        let mut failed = None;
+        let deleted = self.keyspace.delete_if(encoded(key), |bytes| {
+            let value = value_of(self.keyspace.name(), bytes);
+            value
+                .map(|value| condition(&value))
+                .map_err(|error| failed = Some(error))
+                .unwrap_or(false)
+        })?;
+        // What failed before the value was another one is of no matter.
+        failed.filter(|_| !deleted).map_or(Ok(deleted), Err)
     }
 
     /// See [`Session::delete`](crate::Session::delete).
@@ -218,9 +264,13 @@ impl<K: TypedKey, V: TypedValue, P: Pmem> TypedKeyspace<K, V, P> {
     }
 
     /// Changes a value where it lies. What is no value stays as it is.
-    fn change(&self, bytes: &mut Vec<u8>, change: &mut impl FnMut(&mut V)) -> Result<()> {
+    fn change<E: From<Error>>(
+        &self,
+        bytes: &mut Vec<u8>,
+        change: &mut impl FnMut(&mut V) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         let mut value = value_of(self.keyspace.name(), bytes)?;
-        change(&mut value);
+        change(&mut value)?;
         bytes.clear();
         value.encode(bytes);
         Ok(())
