@@ -98,6 +98,30 @@ fn blocks_that_are_held_are_handed_out_to_nobody_until_they_are_let_go_of() {
     assert_eq!((pool.fresh_blocks(), pool.blocks_max()), (0, 12));
 }
 
+/// The disk is full, and the capacity has room: what is held keeps its storage for who lets go of it.
+#[test]
+fn storage_of_blocks_that_are_held_is_handed_out_to_nobody() {
+    let files = Watched::default();
+    let pool = open(&files, &limited(4, 64));
+    let mut taken = 1 + take(&pool);
+    assert!(pool.hold_fresh(3, 1) && pool.hold_fresh(5, 1));
+    assert!(pool.ready_blocks() >= taken + 8);
+    let is_growth = |deed: &Deed| matches!(deed, Deed::Allocated(..));
+    files.refuse(move |deed| is_growth(deed).then_some(std::io::ErrorKind::StorageFull));
+    while pool.take_block(Purpose::Put, |_| ()).is_ok() {
+        taken += 1;
+    }
+    assert_eq!(pool.ready_blocks() - taken, 8, "of both");
+    assert!(!pool.hold_fresh(1, 1), "there is no storage for more");
+    pool.release_fresh(3);
+    for _ in 0..3 {
+        take(&pool);
+    }
+    assert_full(pool.take_block(Purpose::Merge, |_| ()));
+    pool.release_fresh(5);
+    assert_eq!(take(&pool), taken + 3);
+}
+
 #[test]
 fn storage_is_there_and_touched_before_blocks_are_ready() {
     let (files, media) = (Watched::default(), Media::on_tmpfs());

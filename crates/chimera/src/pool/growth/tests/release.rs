@@ -34,6 +34,22 @@ fn storage_goes_back_but_for_what_is_kept_ahead() {
     assert_eq!((pool.ready_blocks(), growth_of(&files)), (13, vec![allocated(0, 2304..3328)]));
 }
 
+/// As well as what is kept ahead.
+#[test]
+fn storage_of_blocks_that_are_held_stays() {
+    let files = Watched::default();
+    let pool = open(&files, &options(4));
+    take_and_give_back(&pool, 40, 5);
+    assert!(pool.hold_fresh(20, 1));
+    pool.release_storage();
+    assert_eq!(pool.ready_blocks(), 29);
+    pool.release_ahead();
+    assert!(pool.ready_blocks() >= 25);
+    pool.release_fresh(20);
+    pool.release_storage();
+    assert_eq!(pool.ready_blocks(), 9);
+}
+
 #[test]
 fn storage_goes_back_when_it_is_a_step_or_more() {
     let files = Watched::default();
