@@ -6,13 +6,14 @@ use super::benchmark::Benchmark;
 use super::common::Common;
 use super::given::Unused;
 use crate::driver::backend::Backend;
+use crate::driver::engine::EngineChoice;
 use crate::driver::pass::Plan;
 use crate::driver::phase::{Action, Phase};
 use crate::driver::setup::{OrderChoice, Setup};
 use crate::driver::turns::{Contest, Outcome, take_turns};
 use crate::driver::worker::Data;
 use crate::driver::workspace::Workspace;
-use crate::error::Result;
+use crate::error::{BenchError, Result};
 use crate::report::Report;
 use crate::results::series::Results;
 
@@ -62,7 +63,15 @@ impl Benchmark for CoreArguments {
     }
 
     fn setups(&self) -> Result<Vec<Setup>> {
-        self.common.setups((16, 200))
+        let setups = self.common.setups((16, 200))?;
+        let is_store =
+            |setup: &Setup| matches!(setup.engine, EngineChoice::Store(_) | EngineChoice::HikvWal);
+        if self.batch.is_some() && !setups.iter().all(is_store) {
+            let what =
+                "--batch writes all or none, which only stores can: give no baseline beside them";
+            return Err(BenchError::Arguments(what.to_owned()));
+        }
+        Ok(setups)
     }
 
     fn measure<B: Backend>(&self, setups: &[Setup]) -> Result<(Report, Results)> {

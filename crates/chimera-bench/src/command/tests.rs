@@ -78,6 +78,15 @@ fn core_counts_the_records_of_batches_apart() {
 }
 
 #[test]
+fn batches_of_what_is_no_store_are_refused_before_anything_is_measured() {
+    for engine in ["dram-map", "viper,fptree"] {
+        let line = format!("core --any-size --engine {engine} --batch 16 {TINY}");
+        let error = run_line(&line).expect_err("no batches");
+        assert!(error.to_string().contains("only stores can"), "{engine}: {error}");
+    }
+}
+
+#[test]
 fn core_measures_counts_recovers_and_verifies() {
     let report = run_line(&format!("core {TINY} --threads 1,2")).expect("runs");
     assert_eq!(report.verified_records, Some(3000));
