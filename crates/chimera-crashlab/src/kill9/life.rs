@@ -189,8 +189,7 @@ impl Life {
         self.model.verify(&db, &uncertain, self.shape.abilities().knows_new, outcome)?;
         let abilities = self.shape.abilities();
         // A log that nothing is collected in only grows.
-        let is_collected = abilities.reclaim || abilities.deletes_when_full;
-        if is_collected && stats.blocks_used > BLOCKS_MAX {
+        if abilities.frees && stats.blocks_used > BLOCKS_MAX {
             return Err(format!("killed writers leave blocks behind: {}", stats.blocks_used));
         }
         db.close().map_err(|error| format!("the store does not close: {error}"))

@@ -198,6 +198,7 @@ impl StoreShape for ChameleonShape {
             in_place: false,
             knows_new: !self.blind_puts,
             reclaim,
+            frees: reclaim,
             deletes_when_full: false,
             salvages_when_full: reclaim,
             ..Abilities::ALL

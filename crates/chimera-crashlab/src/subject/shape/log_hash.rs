@@ -62,6 +62,7 @@ impl<const IS_PERSISTENT: bool> StoreShape for LogHashShape<IS_PERSISTENT> {
         Abilities {
             in_place: false,
             reclaim: false,
+            frees: false,
             deletes_when_full: IS_PERSISTENT,
             ..Abilities::ALL
         }

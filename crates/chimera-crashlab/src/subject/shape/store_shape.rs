@@ -17,6 +17,8 @@ pub struct Abilities {
     pub knows_new: bool,
     /// It empties and gives back blocks on demand.
     pub reclaim: bool,
+    /// Space of dead records is used again, on demand or by itself. Not so where a log only grows.
+    pub frees: bool,
     /// It finds damage of media.
     pub finds_damage: bool,
     /// What a killed process has stored is made durable before anybody relies on it.
@@ -41,6 +43,7 @@ impl Abilities {
         in_place: true,
         knows_new: true,
         reclaim: true,
+        frees: true,
         finds_damage: true,
         survives_kills: true,
         refuses_at_once: true,
