@@ -105,6 +105,12 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// plain file is mapped.
     fn expect_misses(&self) {}
 
+    /// Nothing was ever stored to a range of a plain file: at the first store to a page those around it are not read. So it is
+    /// for the pages at both ends, too. Nothing, where no plain file is mapped.
+    fn expect_stores(&self, range: Extent) {
+        let _ = range;
+    }
+
     /// Checks that `length` bytes at `offset` are mapped and that `offset` is a multiple of 8.
     #[inline(always)]
     fn check(&self, offset: u64, length: u64) -> Option<Extent> {

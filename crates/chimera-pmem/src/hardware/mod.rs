@@ -307,6 +307,10 @@ impl Pmem for Hardware {
         self.advise_misses();
     }
 
+    fn expect_stores(&self, range: Extent) {
+        self.advise_stores(range);
+    }
+
     fn use_journal(&self, journal: Arc<Journal>) -> io::Result<()> {
         assert_eq!(self.mapped(), 0, "a journal must be in use before anything is mapped");
         journal.use_pages(self.pages.clone());

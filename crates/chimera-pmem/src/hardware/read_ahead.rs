@@ -1,12 +1,13 @@
 //! Reading what is larger than memory: pages that are missing.
 //!
 //! By default the system reads many pages around one that is missing: up to megabytes for a record of some hundred bytes. That
-//! is right while a store is opened, which reads all of it, and wrong for gets of a store that is larger than memory.
+//! is right while a store is opened, which reads all of it, and wrong for gets of a store that is larger than memory. It is wrong,
+//! too, where nothing was ever stored: there the system makes zeros for pages that are not needed for long.
 
 use std::sync::atomic::Ordering;
 
 use super::Hardware;
-use crate::{Medium, Pmem};
+use crate::{Extent, Medium, Pmem};
 
 /// Least bytes that are asked for as a whole: of fewer most lie on one page.
 const BYTES_MIN: u64 = 8192;
@@ -23,6 +24,20 @@ impl Hardware {
             let (at, length) = region.place();
             self.advise_random(at, length);
         });
+    }
+
+    /// See [`Pmem::expect_stores`].
+    pub(super) fn advise_stores(&self, range: Extent) {
+        let page = rustix::param::page_size() as u64;
+        // Pages at both ends, too: else each range would be a mapping of its own.
+        let (start, end) = (range.offset() / page * page, range.end().next_multiple_of(page));
+        for region in self.regions().iter().filter(|region| region.medium() == Medium::File) {
+            let (at, length) = region.place();
+            let (start, end) = (start.max(at), end.min(at + length));
+            if start < end {
+                self.advise_random(start, end - start);
+            }
+        }
     }
 
     /// Of a region of a plain file: pages are read alone.

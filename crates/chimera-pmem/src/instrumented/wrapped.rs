@@ -88,6 +88,10 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         self.inner.expect_misses();
     }
 
+    fn expect_stores(&self, range: Extent) {
+        self.inner.expect_stores(range);
+    }
+
     fn check(&self, offset: u64, length: u64) -> Option<Extent> {
         self.inner.check(offset, length)
     }

@@ -288,6 +288,7 @@ impl<P: Pmem> Pool<P> {
                 .allocate(section.offset + in_file, length)
                 .map_err(|source| full_or_io(source, "allocate space in", &path))?;
         }
+        self.pmem.expect_stores(self.extent(start, length));
         // Where there is a journal, a page that is touched is memory of the process from then on.
         if !self.is_journaled {
             self.populate(start, length)

@@ -257,6 +257,34 @@ fn pages_of_plain_files_are_read_alone_where_misses_are_expected() {
 }
 
 #[test]
+fn pages_that_were_never_stored_to_are_read_alone() {
+    let on_disk = tempfile::tempdir().unwrap();
+    let file = |name: &str| new_file(on_disk.path(), name, 8 * PAGE);
+    if file("medium").medium().unwrap() != Medium::File {
+        return;
+    }
+    let memory = Hardware::new(HardwareOptions::default()).unwrap();
+    memory.map(0, &file("first"), 0, 8 * PAGE).unwrap();
+    memory.map(8 * PAGE, &file("second"), 0, 8 * PAGE).unwrap();
+    let is_read_alone = || -> Vec<bool> {
+        said_of(&memory, "VmFlags:").map(|line| line.split(' ').any(|flag| flag == "rr")).collect()
+    };
+    // With the pages at both ends.
+    memory.expect_stores(extent(&memory, 2 * PAGE + 8, 2 * PAGE - 8));
+    assert_eq!(is_read_alone(), [false, true, false, false]);
+    memory.expect_stores(extent(&memory, 4 * PAGE, 6 * PAGE));
+    assert_eq!(is_read_alone(), [false, true, true, false]);
+    memory.store_u64(3 * PAGE, 7, SITE);
+    assert_eq!((memory.load_u64(3 * PAGE), memory.load_u64(9 * PAGE)), (7, 0));
+    memory.expect_stores(extent(&memory, 8, 8));
+    assert_eq!(is_read_alone(), [true, false, true, true, false]);
+    // Elsewhere nothing changes.
+    let in_memory = anonymous(4);
+    in_memory.expect_stores(extent(&in_memory, 0, 4 * PAGE));
+    assert!(said_of(&in_memory, "VmFlags:").all(|line| !line.contains(" rr")));
+}
+
+#[test]
 fn punching_gives_whole_pages_back() {
     let directory = memory_directory();
     let memory = Hardware::new(HardwareOptions::default()).unwrap();
