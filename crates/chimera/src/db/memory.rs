@@ -21,10 +21,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The same where the system is asked for the budget, which takes reading files: there may be many stores.
 const LOOK_AT_SYSTEM_EVERY: Duration = Duration::from_secs(5);
 
-/// What pages may take of a budget of which the index and tables take `dram_bytes`. A quarter of the rest is for what a long
-/// step adds before it waits, and for the lines that a checkpoint writes back.
+/// What pages may take of a budget of which the index and tables take `dram_bytes`. Five sixteenths of the rest are for what a
+/// long step adds before it waits, and for the lines that a checkpoint writes back.
 fn for_pages(budget: u64, dram_bytes: u64) -> u64 {
-    (budget.saturating_sub(dram_bytes) / 4 * 3).max(PAGES_MIN)
+    (budget.saturating_sub(dram_bytes) / 16 * 11).max(PAGES_MIN)
 }
 
 /// What tables may take that could as well be smaller: half of what the least of pages leaves.
@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn pages_get_three_quarters_of_what_the_index_leaves_and_a_little_at_least() {
+    fn pages_get_two_thirds_of_what_the_index_leaves_and_a_little_at_least() {
         let pages = |dram_bytes| limits(100 * MIB, true, dram_bytes).pages;
-        assert_eq!([0, 60, 95, 200].map(|mib| pages(mib * MIB) / MIB), [75, 30, 8, 8]);
+        assert_eq!([0, 60, 95, 200].map(|mib| pages(mib * MIB) / MIB), [68, 27, 8, 8]);
     }
 
     #[test]

@@ -105,6 +105,10 @@ impl<P: Pmem> Engine<P> for Chameleon<P> {
         ChameleonClient { shared, appender: self.index().log().begin(), sampler }
     }
 
+    fn certify(&self, client: &mut ChameleonClient) {
+        self.index().log().certify(&mut client.appender);
+    }
+
     fn end(&self, client: &mut ChameleonClient) {
         self.index().log().end(&mut client.appender);
     }

@@ -77,6 +77,12 @@ pub(crate) trait Engine<P: Pmem>: Sized + Send + Sync + 'static {
         let _ = client;
     }
 
+    /// Makes what a session has written durable, and certain: from now on its damage is noticed, and does not look like writes
+    /// that a crash has cut off. Nothing, where each write is.
+    fn certify(&self, client: &mut Self::Client) {
+        let _ = client;
+    }
+
     // ---- records -------------------------------------------------------------------------------
 
     /// # Errors

@@ -89,6 +89,10 @@ impl<P: Pmem, I: LogIndex<P>> Engine<P> for LogHash<P, I> {
         LogHashClient { shared: SharedClient::new(number), appender: self.log.begin() }
     }
 
+    fn certify(&self, client: &mut LogHashClient) {
+        self.log.certify(&mut client.appender);
+    }
+
     fn end(&self, client: &mut LogHashClient) {
         self.log.end(&mut client.appender);
     }

@@ -29,7 +29,8 @@ pub(crate) struct Ended {
 /// noted as a loss, and the store refuses writes.
 ///
 /// # Durability
-/// Each batch is durably made before its record is cleared. A crash before leaves the record.
+/// Each batch is durably made before its record is cleared, and its damage is noticed from then on: else what was acknowledged
+/// long before could look cut off. A crash before leaves the record.
 pub(crate) fn recover<P: Pmem, E: Engine<P>>(engine: &E, salvage: bool) -> Result<Ended> {
     let pieces = engine.take_found_pieces();
     if pieces.is_empty() {
@@ -172,6 +173,7 @@ fn end<P: Pmem, E: Engine<P>>(
         }
         may_be_taken_back &= change.is_new;
     }
+    engine.certify(client);
     engine.sync();
     Ok(true)
 }
@@ -186,6 +188,7 @@ fn take_back<P: Pmem, E: Engine<P>>(
         let nothing = FoundChange { key: key.clone(), value: None, is_new: false };
         end_change(engine, client, &nothing).map_err(without_room)?;
     }
+    engine.certify(client);
     engine.sync();
     Ok(())
 }
