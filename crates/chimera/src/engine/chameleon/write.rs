@@ -140,23 +140,8 @@ impl<P: Pmem> Chameleon<P> {
         mut work: impl FnMut(&mut ChameleonClient) -> Result<T>,
     ) -> Result<T> {
         match work(client) {
-            Err(Error::PoolFull { .. }) => self.with_room(client, &mut work),
+            Err(Error::PoolFull { .. }) => with_room(self, client, &mut work),
             done => done,
-        }
-    }
-
-    #[cold]
-    fn with_room<T>(
-        &self,
-        client: &mut ChameleonClient,
-        work: &mut impl FnMut(&mut ChameleonClient) -> Result<T>,
-    ) -> Result<T> {
-        loop {
-            let freed = self.index().log().freed();
-            match work(client) {
-                Err(Error::PoolFull { .. }) if self.collector.gain_room(freed)? => {}
-                done => return done,
-            }
         }
     }
 
@@ -204,5 +189,20 @@ impl<P: Pmem> Chameleon<P> {
             writing.records = writing.records.saturating_sub(removed);
         }
         Ok(())
+    }
+}
+
+#[cold]
+fn with_room<P: Pmem, T>(
+    store: &Chameleon<P>,
+    client: &mut ChameleonClient,
+    work: &mut impl FnMut(&mut ChameleonClient) -> Result<T>,
+) -> Result<T> {
+    loop {
+        let freed = store.index().log().freed();
+        match work(client) {
+            Err(Error::PoolFull { .. }) if store.collector.gain_room(freed)? => {}
+            done => return done,
+        }
     }
 }
