@@ -105,8 +105,8 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// plain file is mapped.
     fn expect_misses(&self) {}
 
-    /// Nothing was ever stored to a range of a plain file: at the first store to a page those around it are not read. So it is
-    /// for the pages at both ends, too. Nothing, where no plain file is mapped.
+    /// Nobody reads what lies in a range of a plain file before something is stored there: a page that is missing is read without
+    /// those around it. So it is for the pages at both ends, too. Nothing, where no plain file is mapped.
     fn expect_stores(&self, range: Extent) {
         let _ = range;
     }

@@ -2,7 +2,7 @@
 //!
 //! By default the system reads many pages around one that is missing: up to megabytes for a record of some hundred bytes. That
 //! is right while a store is opened, which reads all of it, and wrong for gets of a store that is larger than memory. It is wrong,
-//! too, where nothing was ever stored: there the system makes zeros for pages that are not needed for long.
+//! too, where storage is new: there the system makes zeros for pages that are not needed for long.
 
 use std::sync::atomic::Ordering;
 

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_get_two_thirds_of_what_the_index_leaves_and_a_little_at_least() {
+    fn pages_get_eleven_sixteenths_of_what_the_index_leaves_and_a_little_at_least() {
         let pages = |dram_bytes| limits(100 * MIB, true, dram_bytes).pages;
         assert_eq!([0, 60, 95, 200].map(|mib| pages(mib * MIB) / MIB), [68, 27, 8, 8]);
     }

@@ -257,7 +257,7 @@ fn pages_of_plain_files_are_read_alone_where_misses_are_expected() {
 }
 
 #[test]
-fn pages_that_were_never_stored_to_are_read_alone() {
+fn pages_of_new_storage_are_read_alone() {
     let on_disk = tempfile::tempdir().unwrap();
     let file = |name: &str| new_file(on_disk.path(), name, 8 * PAGE);
     if file("medium").medium().unwrap() != Medium::File {

@@ -255,6 +255,22 @@ fn a_pool_grows_into_a_segment_that_is_there_whatever_became_of_others() {
     assert_eq!(pool.ready_blocks(), 12);
 }
 
+/// What is made ready, and nothing else: what lies in blocks that are in use is read.
+#[test]
+fn nothing_is_read_around_blocks_that_are_made_ready() {
+    let media = Media::default();
+    let pool = open_at("/pool", environment(&Watched::default()), &media, &options(4));
+    for ready in [0, 4] {
+        let ((), asked) = media.watch(|| pool.grow_beyond(ready).unwrap());
+        let of = asked.iter().filter(|asked| matches!(asked, Asked::ExpectStores(..)));
+        let blocks = pool.map.block_at(ready)..pool.map.block_at(ready + 4);
+        let expected = Asked::ExpectStores(blocks.start, blocks.end - blocks.start);
+        assert_eq!(of.collect::<Vec<_>>(), [&expected]);
+    }
+    let ((), asked) = media.watch(|| pool.grow_beyond(0).unwrap());
+    assert_eq!(asked, [], "they are ready");
+}
+
 /// Not while it is opened, which reads all of it.
 #[test]
 fn a_pool_that_is_larger_than_memory_says_so() {
@@ -278,7 +294,7 @@ fn growing_within_a_segment_stores_nothing_but_on_a_device_that_is_not_zero() {
     let pool = open_at("/pool", environment(&Watched::default()), &media, &options(4));
     pool.grow_beyond(0).unwrap();
     let ((), asked) = media.watch(|| pool.grow_beyond(4).unwrap());
-    assert_eq!(asked, [Asked::Populate(8192, 4096)]);
+    assert_eq!(asked, [Asked::ExpectStores(9216, 1024), Asked::Populate(8192, 4096)]);
     for is_zero in [false, true] {
         let files = Watched::of(MemoryFiles::new().on(Medium::DevDax));
         let file = files.files.open(Path::new("/device"), OpenMode::CreateNew).unwrap();

@@ -40,6 +40,8 @@ pub(crate) enum Asked {
     Populate(u64, u64),
     /// That pages may be missing from now on.
     ExpectMisses,
+    /// That what lies there now is not read: from here on, so many bytes.
+    ExpectStores(u64, u64),
     Sync,
 }
 
@@ -301,6 +303,10 @@ impl Pmem for Media {
 
     fn expect_misses(&self) {
         self.state().note(Asked::ExpectMisses);
+    }
+
+    fn expect_stores(&self, range: Extent) {
+        self.state().note(Asked::ExpectStores(range.offset(), range.length()));
     }
 
     fn medium(&self) -> Medium {
