@@ -29,6 +29,8 @@ fn filled(engine: &str) -> Place {
         .engine(engine.parse().expect("an engine"))
         .segment_bytes(4 << 20)
         .populate_ahead_bytes(0)
+        // One partition: no later key is the first one of its partition, which would take a segment of the index.
+        .hikv(|hikv| hikv.partitions(1))
         .chameleon(|chameleon| chameleon.shards(2).memtable_bytes(1024));
     let db = Db::open(place.store(), &options).expect("a new store");
     for number in 0..RECORDS {
