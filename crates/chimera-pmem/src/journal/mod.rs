@@ -57,6 +57,7 @@ mod checkpoint;
 mod damage;
 mod data_files;
 mod direct;
+mod ends;
 mod entry;
 mod give_back;
 mod header;
@@ -73,7 +74,7 @@ mod tests;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::environment::{Environment, File, Task, TaskStep};
@@ -88,6 +89,7 @@ use checkpoint::Scratch;
 pub use damage::Damage;
 use data_files::DataFile;
 pub use direct::Fenced;
+use ends::Ends;
 pub use header::OtherVersion;
 use header::{DATA_AT, Header};
 use interval::Interval;
@@ -147,7 +149,7 @@ pub struct Journal {
     /// Where the next entry goes. Changes under the lock of the same name.
     tail_at: AtomicU64,
     syncing: Mutex<Syncing>,
-    synced: Condvar,
+    ends: Ends,
     /// Everything before it is synced.
     durable: AtomicU64,
     /// Everything before it is synced, or is being synced.
@@ -241,7 +243,7 @@ impl Journal {
             tail: Mutex::new(Tail::new(ring)),
             tail_at: start(),
             syncing: Mutex::default(),
-            synced: Condvar::new(),
+            ends: Ends::default(),
             durable: start(),
             covered: start(),
             window: AtomicU64::new(0),

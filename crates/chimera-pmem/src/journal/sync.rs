@@ -2,8 +2,8 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::MutexGuard;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Journal, SyncPolicy, lock, marks};
@@ -19,7 +19,7 @@ const LET_GO_BYTES_MIN: u64 = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Syncing {
     is_running: bool,
-    /// Threads that wait for it to end.
+    /// Threads that began to wait for it to end.
     waiting: usize,
     /// Threads that waited for the last one, with the one that made it.
     batch: usize,
@@ -98,8 +98,13 @@ impl Journal {
             }
             if syncing.is_running {
                 syncing.waiting += 1;
-                syncing = self.synced.wait(syncing).unwrap_or_else(PoisonError::into_inner);
-                syncing.waiting -= 1;
+                let count = self.ends.count();
+                drop(syncing);
+                self.ends.wait_for_another(count);
+                if self.durable() >= position {
+                    return Ok(());
+                }
+                syncing = lock(&self.syncing);
                 continue;
             }
             syncing.is_running = true;
@@ -121,8 +126,11 @@ impl Journal {
             }
             syncing = lock(&self.syncing);
             syncing.is_running = false;
-            syncing.batch = 1 + syncing.waiting;
-            self.synced.notify_all();
+            syncing.batch = 1 + std::mem::take(&mut syncing.waiting);
+            self.ends.add_one();
+            drop(syncing);
+            self.ends.wake_all();
+            syncing = lock(&self.syncing);
         }
     }
 
@@ -255,7 +263,8 @@ impl Journal {
     pub(super) fn fail(&self, error: &io::Error) {
         lock(&self.syncing).failure.get_or_insert_with(|| error.to_string());
         self.has_failed.store(true, Ordering::Release);
-        self.synced.notify_all();
+        self.ends.add_one();
+        self.ends.wake_all();
     }
 
     pub(super) fn refuse_failure(&self) -> io::Result<()> {
