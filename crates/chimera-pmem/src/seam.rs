@@ -111,6 +111,11 @@ pub trait Pmem: Send + Sync + Sized + 'static {
         let _ = range;
     }
 
+    /// Something was stored in a range of which that was [said](Self::expect_stores): it is read as any other.
+    fn expect_loads(&self, range: Extent) {
+        let _ = range;
+    }
+
     /// Checks that `length` bytes at `offset` are mapped and that `offset` is a multiple of 8.
     #[inline(always)]
     fn check(&self, offset: u64, length: u64) -> Option<Extent> {

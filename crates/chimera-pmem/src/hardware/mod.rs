@@ -311,6 +311,10 @@ impl Pmem for Hardware {
         self.advise_stores(range);
     }
 
+    fn expect_loads(&self, range: Extent) {
+        self.advise_loads(range);
+    }
+
     fn use_journal(&self, journal: Arc<Journal>) -> io::Result<()> {
         assert_eq!(self.mapped(), 0, "a journal must be in use before anything is mapped");
         journal.use_pages(self.pages.clone());

@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Hardware;
+use super::region::Region;
 use crate::{Extent, Medium, Pmem};
 
 /// Least bytes that are asked for as a whole: of fewer most lie on one page.
@@ -31,11 +32,26 @@ impl Hardware {
         let page = rustix::param::page_size() as u64;
         // Pages at both ends, too: else each range would be a mapping of its own.
         let (start, end) = (range.offset() / page * page, range.end().next_multiple_of(page));
-        for region in self.regions().iter().filter(|region| region.medium() == Medium::File) {
-            let (at, length) = region.place();
-            let (start, end) = (start.max(at), end.min(at + length));
-            if start < end {
-                self.advise_random(start, end - start);
+        for region in self.regions().iter() {
+            if let Some((at, length)) = part_of(region, start, end) {
+                self.advise_random(at, length);
+            }
+        }
+    }
+
+    /// See [`Pmem::expect_loads`].
+    pub(super) fn advise_loads(&self, range: Extent) {
+        let page = rustix::param::page_size() as u64;
+        // The last page may be one where stores are expected.
+        let (start, end) = (range.offset() / page * page, range.end() / page * page);
+        // Under the lock: misses that are expected meanwhile have the last word.
+        let regions = self.regions();
+        if self.expects_misses.load(Ordering::Relaxed) {
+            return;
+        }
+        for (at, length) in regions.iter().filter_map(|region| part_of(region, start, end)) {
+            if let Err(error) = self.reservation.advise_normal(at as usize, length as usize) {
+                log::debug!("pages at offset {at} are read alone: {error}");
             }
         }
     }
@@ -67,4 +83,11 @@ impl Hardware {
         // Where it fails pages come one by one.
         let _ = self.reservation.ask_for(start as usize, (range.end() - start) as usize);
     }
+}
+
+/// The part of a region of a plain file that lies in a range: where, and how long.
+fn part_of(region: &Region, start: u64, end: u64) -> Option<(u64, u64)> {
+    let (at, length) = region.place();
+    let (start, end) = (start.max(at), end.min(at + length));
+    (region.medium() == Medium::File && start < end).then(|| (start, end - start))
 }

@@ -92,6 +92,10 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         self.inner.expect_stores(range);
     }
 
+    fn expect_loads(&self, range: Extent) {
+        self.inner.expect_loads(range);
+    }
+
     fn check(&self, offset: u64, length: u64) -> Option<Extent> {
         self.inner.check(offset, length)
     }

@@ -139,6 +139,11 @@ impl Reservation {
         Ok(self.advise(at, length, Advice::Random)?)
     }
 
+    /// Takes [`advise_random`](Self::advise_random) back.
+    pub(crate) fn advise_normal(&self, at: usize, length: usize) -> io::Result<()> {
+        Ok(self.advise(at, length, Advice::Normal)?)
+    }
+
     /// Starts reading the pages of a range that are missing.
     pub(crate) fn ask_for(&self, at: usize, length: usize) -> io::Result<()> {
         Ok(self.advise(at, length, Advice::WillNeed)?)

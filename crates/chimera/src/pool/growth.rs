@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chimera_pmem::environment::TaskStep;
-use chimera_pmem::{Environment, Fenced, Medium, Pmem};
+use chimera_pmem::{Environment, Extent, Fenced, Medium, Pmem};
 
 use super::ahead::Ahead;
 use super::files::{cannot_map, full_or_io};
@@ -36,6 +36,8 @@ pub(super) struct Growth {
     pub(super) segments: Vec<Section>,
     /// Most blocks the pool may have.
     pub(super) blocks_max: u64,
+    /// Blocks before it are read as they usually are.
+    pub(super) filled: u64,
 }
 
 impl<P: Pmem> Pool<P> {
@@ -288,9 +290,10 @@ impl<P: Pmem> Pool<P> {
                 .allocate(section.offset + in_file, length)
                 .map_err(|source| full_or_io(source, "allocate space in", &path))?;
         }
-        self.pmem.expect_stores(self.extent(start, length));
         // Where there is a journal, a page that is touched is memory of the process from then on.
-        if !self.is_journaled {
+        if self.is_journaled {
+            self.expect_stores(&mut growth, self.extent(start, length));
+        } else {
             self.populate(start, length)
                 .map_err(|source| full_or_io(source, "touch the memory of", &path))?;
         }
@@ -300,6 +303,17 @@ impl<P: Pmem> Pool<P> {
         self.ready.store(ready + blocks, Ordering::Release);
         self.note_size();
         Ok(())
+    }
+
+    /// Tells the seam of new storage, and that blocks that were handed out since it was told of some are not new any more.
+    fn expect_stores(&self, growth: &mut Growth, new: Extent) {
+        self.pmem.expect_stores(new);
+        let used = self.used_blocks();
+        let filled = std::mem::replace(&mut growth.filled, used);
+        if filled < used {
+            let (start, end) = (self.map.block_at(filled), self.map.block_at(used));
+            self.pmem.expect_loads(self.extent(start, end.min(new.offset()) - start));
+        }
     }
 
     /// Tells the seam once there is more than memory has room for.

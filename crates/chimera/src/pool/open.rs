@@ -146,7 +146,7 @@ impl<P: Pmem> Pool<P> {
             is_journaled,
             is_incomplete: AtomicBool::new(options.incomplete),
             superblock: Mutex::new(superblock),
-            growth: Mutex::new(Growth { segments, blocks_max }),
+            growth: Mutex::new(Growth { segments, blocks_max, filled: used }),
             hand_out: Mutex::new(AllocationLimits {
                 blocks_max,
                 held: 0,

@@ -278,6 +278,12 @@ fn pages_of_new_storage_are_read_alone() {
     assert_eq!((memory.load_u64(3 * PAGE), memory.load_u64(9 * PAGE)), (7, 0));
     memory.expect_stores(extent(&memory, 8, 8));
     assert_eq!(is_read_alone(), [true, false, true, true, false]);
+    // Until it is said of a part: but for a page of which that is not all.
+    memory.expect_loads(extent(&memory, 0, 6 * PAGE + 8));
+    assert_eq!(is_read_alone(), [false, true, true, false]);
+    memory.expect_misses();
+    memory.expect_loads(extent(&memory, 0, 16 * PAGE));
+    assert!(is_read_alone().into_iter().all(|alone| alone), "misses have the last word");
     // Elsewhere nothing changes.
     let in_memory = anonymous(4);
     in_memory.expect_stores(extent(&in_memory, 0, 4 * PAGE));

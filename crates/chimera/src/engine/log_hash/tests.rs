@@ -271,6 +271,37 @@ fn an_entry_that_leads_out_of_the_log_is_damage() {
     assert!(matches!(refused, Err(Error::Poisoned { .. })));
 }
 
+/// Damage of the last record looks like the end of the log, so the next one is written there. The entry leads to another key then.
+#[test]
+fn a_later_record_in_its_place_does_not_hide_that_one_was_damaged() {
+    let mut store = Store::<PersistentIndex<Media>>::open(&[], &Options::new()).unwrap();
+    let mut records = Records::new();
+    (0..4).for_each(|number| store.act(Put(number, 40), &mut records).unwrap());
+    let mut image = store.media.image();
+    let last = value(3, 40);
+    let place = |bytes: &[u8], wanted: &[u8]| {
+        bytes.windows(wanted.len()).position(|bytes| bytes == wanted).unwrap()
+    };
+    let at = place(&image, &last);
+    image[at + 9] ^= 16;
+    let mut store = Store::<PersistentIndex<Media>>::open(&image, &Options::new()).unwrap();
+    let hash = store.engine.core.hash.of(&key(3));
+    let is_refused = |store: &mut Store<_>| {
+        let read = store.engine.read(&mut store.client, hash, &key(3));
+        matches!(read, Err(Error::Corrupted { .. }))
+    };
+    assert!(is_refused(&mut store));
+    store.act(Put(7, 40), &mut records).unwrap();
+    assert_eq!(
+        place(&store.media.image(), &value(7, 40)),
+        at,
+        "it is written over the damaged one"
+    );
+    assert!(is_refused(&mut store));
+    let deleted = store.engine.delete(&mut store.client, &key(3));
+    assert!(matches!(deleted, Err(Error::Corrupted { .. })), "{deleted:?}");
+}
+
 /// A get takes the key's lock where others leave it no moment without a change: it has to say the same there.
 #[test]
 fn a_damaged_value_is_absent_to_a_get_under_the_lock_too() {

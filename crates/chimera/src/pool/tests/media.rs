@@ -42,6 +42,8 @@ pub(crate) enum Asked {
     ExpectMisses,
     /// That what lies there now is not read: from here on, so many bytes.
     ExpectStores(u64, u64),
+    /// As before.
+    ExpectLoads(u64, u64),
     Sync,
 }
 
@@ -307,6 +309,10 @@ impl Pmem for Media {
 
     fn expect_stores(&self, range: Extent) {
         self.state().note(Asked::ExpectStores(range.offset(), range.length()));
+    }
+
+    fn expect_loads(&self, range: Extent) {
+        self.state().note(Asked::ExpectLoads(range.offset(), range.length()));
     }
 
     fn medium(&self) -> Medium {

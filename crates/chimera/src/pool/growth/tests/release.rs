@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn punched(segment: u64, bytes: std::ops::Range<u64>) -> Deed {
+fn punched(segment: u64, bytes: Range<u64>) -> Deed {
     Deed::Punched(format!("segment-{segment:06}"), bytes)
 }
 
