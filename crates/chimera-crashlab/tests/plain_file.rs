@@ -52,7 +52,7 @@ fn immediate_keeps_its_promise() {
 #[test]
 fn what_is_written_once_keeps_its_promise() {
     for plan in [Plan::group as fn(u64) -> Plan, Plan::immediate] {
-        // A seed takes as long as twenty of other tests.
+        // A seed takes as long as ten of other tests.
         let found = all_of(seeds().div_ceil(2), |seed| {
             let engine = if seed % 2 == 0 { EngineKind::Hikv } else { EngineKind::Chameleon };
             // Two seeds have both engines and both sizes, four have each with each.
