@@ -236,6 +236,13 @@ pub trait Pmem: Send + Sync + Sized + 'static {
         self.flush(range, site);
     }
 
+    /// As [`flush_new`](Self::flush_new), where other threads may flush lines of the place at any time: those that have just
+    /// seen what was there before `emptied`. Pages with such lines pass the journal.
+    #[inline(always)]
+    fn flush_new_shared(&self, range: Extent, emptied: Fenced, site: Site) {
+        self.flush_new(range, emptied, site);
+    }
+
     /// How much all threads have fenced so far, where a journal counts it. What is fenced later is not before it.
     #[inline(always)]
     fn fenced(&self) -> Fenced {

@@ -105,9 +105,12 @@ fn live(
     files.leave_out(plan.left_out);
     files.write_ahead(plan.writes_ahead());
     let mut history = vec![state];
-    if let Err(violation) = operate(plan, &files, &mut history, chance) {
-        findings.violations.push(format!("seed {}: {violation}", plan.seed));
-        return None;
+    match operate(plan, &files, &mut history, chance) {
+        Ok(direct_bytes) => findings.direct_bytes += direct_bytes,
+        Err(violation) => {
+            findings.violations.push(format!("seed {}: {violation}", plan.seed));
+            return None;
+        }
     }
     let snapshots = files.take_snapshots();
     let mut survivors = Vec::new();
@@ -143,16 +146,18 @@ fn live(
     Some(survivors.swap_remove(chosen))
 }
 
-/// Carries out operations, and appends what the store holds after each to the history.
+/// Carries out operations, and appends what the store holds after each to the history. Bytes that were written ahead of the
+/// journal.
 fn operate(
     plan: &Plan,
     files: &Arc<PlainFiles>,
     history: &mut Vec<State>,
     chance: &mut Chance,
-) -> Result<(), String> {
+) -> Result<u64, String> {
     let options = plan.options();
     let mut store = open(files, &options, chance.word())?;
     let mut session = store.db.session();
+    let mut ahead = 0;
     for number in 1..=plan.operations {
         files.promise(|promise| promise.begun = number);
         let mut state = history[number - 1].clone();
@@ -171,6 +176,7 @@ fn operate(
             }
             1 => {
                 drop(session);
+                ahead += direct_bytes(&store.db);
                 store.db.close().map_err(|error| error.to_string())?;
                 files.promise(|promise| promise.synced = number);
                 store = open(files, &options, chance.word())?;
@@ -192,7 +198,12 @@ fn operate(
     if Some(&found) != history.last() {
         return Err("does not hold what was written".to_owned());
     }
-    Ok(())
+    Ok(ahead + direct_bytes(&store.db))
+}
+
+/// Bytes that were written ahead of the journal since the store was opened.
+fn direct_bytes(db: &Db) -> u64 {
+    db.stats().journal.map_or(0, |journal| journal.direct_bytes)
 }
 
 /// One random operation, on the store and on the model.

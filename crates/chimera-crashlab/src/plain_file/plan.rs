@@ -91,9 +91,10 @@ impl Plan {
     }
 
     fn shape(&self) -> EngineShape {
-        // Of `viper`, records of one size and of any, with all other choices in turn.
+        // Of `viper`, records of one size and of any, with all other choices in turn, and large ones.
         let is_other = self.engine == EngineKind::Viper && (self.seed + self.seed / 4) % 2 == 1;
-        EngineShape::for_files(self.engine, u64::from(is_other))
+        let number = if self.has_large_values() { 5 } else { u64::from(is_other) };
+        EngineShape::for_files(self.engine, number)
     }
 
     /// Most bytes of a value.
@@ -104,8 +105,12 @@ impl Plan {
 
     /// Whether records are written to their place ahead of the journal: what the durability says is more than any has here.
     pub(super) fn writes_ahead(&self) -> bool {
-        let can = matches!(self.engine, EngineKind::Hikv | EngineKind::Chameleon);
+        let can = self.engine != EngineKind::Viper || self.has_large_values();
         can && self.direct_bytes_min.is_some()
+    }
+
+    fn has_large_values(&self) -> bool {
+        self.value_bytes_max > 4096
     }
 
     /// A value made of `key`, of a length that follows from `number`.
@@ -140,6 +145,8 @@ pub struct Findings {
     pub nested: u64,
     /// Lives that went on after a power loss.
     pub epochs: u64,
+    /// Bytes that were written to their place ahead of the journal.
+    pub direct_bytes: u64,
     /// Promises that were broken: seed, moment, what was wrong.
     pub violations: Vec<String>,
 }
@@ -151,6 +158,7 @@ impl Findings {
         self.states += other.states;
         self.nested += other.nested;
         self.epochs += other.epochs;
+        self.direct_bytes += other.direct_bytes;
         self.violations.extend(other.violations);
     }
 }

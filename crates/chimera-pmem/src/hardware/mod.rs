@@ -178,10 +178,10 @@ impl Hardware {
 
     /// As [`mark`](Self::mark), of lines that are new in their place.
     #[inline(never)]
-    fn mark_new(&self, journal: &Journal, range: Extent, emptied: Fenced) {
+    fn mark_new(&self, journal: &Journal, range: Extent, emptied: Fenced, is_shared: bool) {
         // The check; a range inside the mapped space touches only lines inside it.
         let _ = self.words(range.offset(), range.length());
-        journal.mark_new(range, emptied);
+        journal.mark_new(range, emptied, is_shared);
     }
 
     /// Appends what this thread has flushed to the journal.
@@ -493,7 +493,15 @@ impl Pmem for Hardware {
     #[inline]
     fn flush_new(&self, range: Extent, emptied: Fenced, site: Site) {
         match self.journal() {
-            Some(journal) => self.mark_new(journal, range, emptied),
+            Some(journal) => self.mark_new(journal, range, emptied, false),
+            None => self.flush(range, site),
+        }
+    }
+
+    #[inline]
+    fn flush_new_shared(&self, range: Extent, emptied: Fenced, site: Site) {
+        match self.journal() {
+            Some(journal) => self.mark_new(journal, range, emptied, true),
             None => self.flush(range, site),
         }
     }

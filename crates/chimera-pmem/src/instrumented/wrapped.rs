@@ -180,6 +180,11 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         self.record(|recorder, models| recorder.flush(models, range.lines()));
     }
 
+    fn flush_new_shared(&self, range: Extent, emptied: Fenced, site: Site) {
+        self.inner.flush_new_shared(range, emptied, site);
+        self.record(|recorder, models| recorder.flush(models, range.lines()));
+    }
+
     fn fenced(&self) -> Fenced {
         self.inner.fenced()
     }

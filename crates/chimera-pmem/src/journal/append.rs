@@ -106,7 +106,6 @@ impl Journal {
             if marks.runs.is_empty() && marks.new.is_empty() {
                 return;
             }
-            marks::join(&mut marks.runs);
             match self.append_marks(marks, &read) {
                 Ok(end) => marks.last = marks.last.max(end),
                 Err(error) => self.fail(&error),
@@ -122,11 +121,12 @@ impl Journal {
         marks: &mut marks::Marks,
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<u64> {
-        if !marks.new.is_empty() && !self.has_failed.load(Ordering::Acquire) {
-            self.write_new(&mut marks.new, read)?;
+        let marks::Marks { runs, new, .. } = marks;
+        if !new.is_empty() && !self.has_failed.load(Ordering::Acquire) {
+            self.write_new(new, runs, read)?;
         }
-        let left = Left { direct: marks.new.written(), runs: &marks.runs, cut: 0 };
-        self.append_runs(left, read)
+        marks::join(runs);
+        self.append_runs(Left { direct: new.written(), runs, cut: 0 }, read)
     }
 
     /// Where the last entry ended.

@@ -12,7 +12,9 @@
 //!    not whole.
 //! 3. **No older content goes over it.** Whoever emptied a line stores nothing to it until it has another use, and that begins
 //!    behind a `start` in force. Nobody has flushed it then and not fenced: so no pending entry before the direct one names it,
-//!    and no later one has what was there.
+//!    and no later one has what was there. Where others may still flush a line there, as they have just seen what is gone
+//!    now, the place is *shared*: pages of it that a pending entry names pass the journal. An entry that is not seen when that
+//!    is looked at reads its lines later, when all that is new has been stored.
 //! 4. **A newer one does not hide it.** What is stored to the line later passes the journal. Before a checkpoint writes that over
 //!    the line, the headers say that the lines of all entries so far were durable: nobody compares them any more.
 //! 5. Lines that no recovered entry names may be there nevertheless, like lines that a processor evicted early. The engine must not
@@ -25,7 +27,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use super::entry::{DIRECT_LINES_MAX, Direct, Run};
 use super::marks::NewRuns;
@@ -81,13 +83,22 @@ impl Journal {
         Fenced(self.tail_at())
     }
 
+    /// Least bytes that are written to their place.
+    pub fn new_bytes_min(&self) -> u64 {
+        self.direct_bytes_min.load(Ordering::Relaxed)
+    }
+
+    /// Whether all that was fenced then lies in the data files: no crash brings back what was there before.
+    pub fn is_written_back(&self, fenced: Fenced) -> bool {
+        self.start_at() >= fenced.0 || self.skips(steps::EMPTIED)
+    }
+
     /// As [`mark`](Self::mark), of lines that mean nothing before something else leads to them, and whose place was empty when
-    /// `emptied` was fenced.
-    pub(crate) fn mark_new(&self, range: Extent, emptied: Fenced) {
+    /// `emptied` was fenced. A place is shared where others may have flushed lines of it since.
+    pub(crate) fn mark_new(&self, range: Extent, emptied: Fenced, is_shared: bool) {
         let (first, end) = (range.offset().div_ceil(CACHE_LINE), range.end() / CACHE_LINE);
         let is_long = self.writes_new(end.saturating_sub(first) * CACHE_LINE);
-        let is_empty = self.start_at() >= emptied.0 || self.skips(steps::EMPTIED);
-        if !is_long || !is_empty {
+        if !is_long || !self.is_written_back(emptied) {
             return self.mark(range);
         }
         // Lines at both ends that others may have a part in.
@@ -97,16 +108,23 @@ impl Journal {
             let ends = ends.into_iter().filter(|lines| !lines.is_empty());
             marks.runs.extend(ends.map(|l| Run { first: l.start, count: l.end - l.start }));
             marks.new.flushed.push(Run { first, count: end - first });
+            marks.new.is_shared |= is_shared;
         });
     }
 
-    /// Writes new lines to their data files; `read` copies the content of one.
+    /// Writes new lines to their data files; `read` copies the content of one. What may not be there goes to `runs`.
     pub(super) fn write_new(
         &self,
         new: &mut NewRuns,
+        runs: &mut Vec<Run>,
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<()> {
-        let NewRuns { flushed, written, content } = new;
+        if new.is_shared {
+            // As in `Pages::fence_entry`: either the entry is seen that names a page, or it sees what was stored.
+            fence(Ordering::SeqCst);
+            new.flushed = self.leave_named(&new.flushed, self.start_at(), runs);
+        }
+        let NewRuns { flushed, written, content, .. } = new;
         for run in flushed {
             let (mut first, end) = (run.first, run.first + run.count);
             while first < end {
@@ -130,6 +148,40 @@ impl Journal {
             }
         }
         Ok(())
+    }
+
+    /// The parts of runs whose pages no entry behind `since` names, as far as they are long enough. The others go to `named`.
+    fn leave_named(&self, all: &[Run], since: u64, named: &mut Vec<Run>) -> Vec<Run> {
+        let mut parts: Vec<(bool, Run)> = Vec::new();
+        for run in all {
+            let (mut first, end) = (run.first, run.first + run.count);
+            while first < end {
+                let (next, is_named) = self.page_of(first, since);
+                let count = next.min(end) - first;
+                match parts.last_mut() {
+                    Some((before, part))
+                        if *before == is_named && part.first + part.count == first =>
+                    {
+                        part.count += count;
+                    }
+                    _ => parts.push((is_named, Run { first, count })),
+                }
+                first += count;
+            }
+        }
+        let is_long = |run: &Run| self.writes_new(run.count * CACHE_LINE);
+        let (unnamed, others): (Vec<_>, _) =
+            parts.into_iter().partition(|(is_named, run)| !is_named && is_long(run));
+        named.extend(others.into_iter().map(|(_, run)| run));
+        unnamed.into_iter().map(|(_, run)| run).collect()
+    }
+
+    /// The first line behind the page of a line, and whether an entry behind `since` may name that page.
+    fn page_of(&self, line: u64, since: u64) -> (u64, bool) {
+        let Some(pages) = self.pages.get() else { return (line + 1, true) };
+        let page_lines = pages.page_bytes() / CACHE_LINE;
+        let is_named = pages.is_named(line / page_lines, since);
+        ((line / page_lines + 1) * page_lines, is_named && !pages.skips(steps::UNNAMED))
     }
 
     /// Makes lines durable that were written to their place before the call.

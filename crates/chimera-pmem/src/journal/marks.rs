@@ -10,6 +10,8 @@ use super::entry::{Direct, Run};
 #[derive(Debug, Default)]
 pub(super) struct NewRuns {
     pub(super) flushed: Vec<Run>,
+    /// Others may have flushed lines there since the place was emptied.
+    pub(super) is_shared: bool,
     /// Those that lie in their file since the thread fenced.
     pub(super) written: Vec<Direct>,
     pub(super) content: Vec<u8>,
@@ -26,6 +28,7 @@ impl NewRuns {
 
     pub(super) fn clear(&mut self) {
         self.flushed.clear();
+        self.is_shared = false;
         self.written.clear();
     }
 }

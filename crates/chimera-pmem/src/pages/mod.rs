@@ -51,6 +51,8 @@ pub mod steps {
         COMPARE = "journal.step.page_compare";
         /// Lines go to their place ahead of their entry only if no state that a crash can bring back has anything there.
         EMPTIED = "journal.step.emptied";
+        /// Nor where an entry that is pending may write older content over them.
+        UNNAMED = "journal.step.unnamed";
         /// Such lines are durable before their entry is.
         DIRECT_SYNC = "journal.step.direct_sync";
         /// Before such lines change, the journal says durably that they were there.
@@ -206,6 +208,11 @@ impl Pages {
     pub(crate) fn fence_entry() {
         // Either `is_pending` sees the position, or the lines are read after the page was held.
         fence(Ordering::SeqCst);
+    }
+
+    /// Whether an entry that ends behind `since` may name a page.
+    pub(crate) fn is_named(&self, number: u64, since: u64) -> bool {
+        self.page(number).is_pending(since)
     }
 
     /// Whether [`give_back`](Self::give_back) may succeed.

@@ -158,6 +158,11 @@ impl<P: Pmem> Pool<P> {
         true
     }
 
+    /// When nothing was left in any of the blocks that were never handed out, or given back, under a journal.
+    pub(crate) fn fresh_emptied(&self) -> Fenced {
+        self.lock_hand_out().fresh_emptied
+    }
+
     /// Wakes the background task when it has fallen behind, after the block before which `ready - block`
     /// were ready was handed out.
     #[inline]

@@ -78,6 +78,7 @@ pub(crate) use open::NewPool;
 pub(crate) use options::PoolOptions;
 pub use outline::StoreOutline;
 pub(crate) use reserve::{Purpose, Reserve};
+pub(crate) use storage::SYSTEM_PAGE_BYTES;
 pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};

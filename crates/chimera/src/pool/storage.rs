@@ -22,7 +22,7 @@ use crate::sync::lock_relaxing;
 use crate::types::error::{Error, Result};
 
 /// Pages of the operating system, in bytes.
-pub(super) const SYSTEM_PAGE_BYTES: u64 = 4096;
+pub(crate) const SYSTEM_PAGE_BYTES: u64 = 4096;
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@
 //!
 //! How a location becomes a place where a chunk can lie is not known here.
 
-use chimera_pmem::{Extent, Pmem, Site};
+use chimera_pmem::{Extent, Fenced, Pmem, Site};
 
 use super::lengths::{DESCRIPTOR_BYTES, Entry};
 use crate::pool::{Location, Pool, checked_word};
@@ -80,11 +80,18 @@ pub(crate) struct Chunk<'a> {
 }
 
 impl Chunk<'_> {
-    /// Writes the chunk at offset `at` and flushes it. Returns where it lies.
+    /// Writes the chunk at offset `at` and flushes it. Nothing was left in its block when `emptied` was fenced, where that
+    /// is known. Returns where it lies.
     ///
     /// # Durability
     /// After the caller's next fence.
-    pub(crate) fn write<P: Pmem>(&self, pool: &Pool<P>, at: u64, site: Site) -> Extent {
+    pub(crate) fn write<P: Pmem>(
+        &self,
+        pool: &Pool<P>,
+        at: u64,
+        emptied: Option<Fenced>,
+        site: Site,
+    ) -> Extent {
         let length = self.bytes.len() as u64;
         let fields = [
             (NAME_AT, self.name),
@@ -98,7 +105,15 @@ impl Chunk<'_> {
             pool.pmem.store_u64(at + field_at, word, site);
         }
         let all = pool.extent(at, span(length));
-        pool.pmem.flush(all, site);
+        match emptied {
+            // The fields lead to the bytes: they pass the journal, and so does the line that they share.
+            Some(emptied) => {
+                pool.pmem.flush(pool.extent(at, BYTES_AT), site);
+                let bytes = pool.extent(at + BYTES_AT, span(length) - BYTES_AT);
+                pool.pmem.flush_new_shared(bytes, emptied, site);
+            }
+            None => pool.pmem.flush(all, site),
+        }
         all
     }
 }

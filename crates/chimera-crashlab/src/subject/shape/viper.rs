@@ -24,6 +24,9 @@ pub(crate) struct ViperShape {
     keys: u64,
     /// Most blocks; none: as many as there is room for.
     blocks: Option<u64>,
+    /// Few, so that a page has four records.
+    #[serde(default = "page_bytes")]
+    page_bytes: u32,
     pages_per_block: u32,
     segment_bytes: u64,
     /// Of a segment of the index.
@@ -31,6 +34,10 @@ pub(crate) struct ViperShape {
     /// Keys are kept in their order, too.
     #[serde(default)]
     ordered: bool,
+}
+
+fn page_bytes() -> u32 {
+    256
 }
 
 impl StoreShape for ViperShape {
@@ -50,6 +57,7 @@ impl StoreShape for ViperShape {
             keys: 2 + chance.below(7),
             // A large value takes up to three.
             blocks: Some(2 + chance.below(blocks_more)),
+            page_bytes: page_bytes(),
             pages_per_block: pages,
             segment_bytes: 8192,
             index_segment_slots: 8 << chance.below(2),
@@ -58,14 +66,17 @@ impl StoreShape for ViperShape {
     }
 
     fn for_files(number: u64) -> Self {
+        // Blocks of several pages of the system: then all of a value but its ends has pages of its own.
+        let are_large = number % 8 == 5;
         Self {
             variable: number % 4 == 1,
             published_layout: number % 4 == 3,
             key_bytes: 8,
             keys: 0,
             blocks: None,
-            pages_per_block: 2,
-            segment_bytes: 16 << 10,
+            page_bytes: if are_large { 4096 } else { page_bytes() },
+            pages_per_block: if are_large { 3 } else { 2 },
+            segment_bytes: if are_large { 48 << 10 } else { 16 << 10 },
             index_segment_slots: 64,
             ordered: false,
         }
@@ -107,7 +118,7 @@ impl StoreShape for ViperShape {
     fn options(&self) -> Options {
         // Four records of keys of 8 bytes, three of 16.
         let geometry = Geometry {
-            page_bytes: 256,
+            page_bytes: self.page_bytes,
             pages_per_block: self.pages_per_block,
             segment_bytes: self.segment_bytes,
             ..Geometry::default()

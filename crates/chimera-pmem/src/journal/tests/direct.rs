@@ -359,6 +359,61 @@ fn many_runs_make_several_entries() {
     assert_eq!(pool.replayed().len() as u64, DATA_BYTES / 8);
 }
 
+/// As [`put_new`], of a place that is shared.
+fn put_new_shared(memory: &Hardware, at: u64, bytes: &[u8]) {
+    let range = memory.check(at, bytes.len() as u64).unwrap();
+    memory.copy(range, bytes, SITE);
+    memory.flush_new_shared(range, Fenced::default(), SITE);
+    memory.fence(SITE);
+}
+
+/// What a power loss leaves of the pool, once all is synced and written back.
+fn written_back(stage: &Stage, at: u64, length: usize) -> Vec<u8> {
+    stage.pool.journal().checkpoint().unwrap();
+    let mut bytes = vec![0; length];
+    stage.data_file.read_at(at, &mut bytes).unwrap();
+    bytes
+}
+
+/// A word that a thread has just seen, and flushes when the place has another use.
+#[test]
+fn pages_that_a_pending_entry_names_pass_the_journal() {
+    let stage = stage(GROUP);
+    let Stage { pool, .. } = &stage;
+    pool.journal().write_new_from(512);
+    pool.put(4096 + 1024, 1);
+    put_new_shared(&pool.memory, 1024, &[7; 11 << 10]);
+    // From the page before to the end of the page behind it.
+    assert_eq!(pool.journal().figures().direct_bytes, (3 << 10) + (4 << 10));
+    assert!(written_back(&stage, 1024, 11 << 10) == [7; 11 << 10]);
+    // Nothing is pending now.
+    put_new_shared(&pool.memory, 1024, &[8; 11 << 10]);
+    assert_eq!(pool.journal().figures().direct_bytes, (7 << 10) + (11 << 10));
+    assert!(written_back(&stage, 1024, 11 << 10) == [8; 11 << 10]);
+}
+
+#[test]
+fn a_part_that_is_short_beside_such_a_page_passes_the_journal() {
+    let stage = stage(GROUP);
+    let Stage { pool, .. } = &stage;
+    pool.journal().write_new_from(512);
+    pool.put(4096, 1);
+    put_new_shared(&pool.memory, 4096 - 448, &[7; 8192 + 448]);
+    assert_eq!(pool.journal().figures().direct_bytes, 4096);
+    assert!(written_back(&stage, 4096 - 448, 8192 + 448) == [7; 8192 + 448]);
+}
+
+#[test]
+fn that_a_pending_entry_may_name_the_page_is_looked_at() {
+    let stage = stage(GROUP);
+    let Stage { pool, .. } = &stage;
+    pool.memory.skip(steps::UNNAMED);
+    pool.put(4096, 1);
+    put_new_shared(&pool.memory, 4096, &[7; 4096]);
+    // With the look left out the older content goes over the newer one.
+    assert!(written_back(&stage, 4096, 4096) != [7; 4096]);
+}
+
 /// An entry names a data file by 16 bits.
 #[test]
 fn with_more_files_than_entries_can_name_everything_passes_the_journal() {

@@ -1,9 +1,9 @@
 //! [`Blocks`]: the volatile side of blocks: page locks, how much of a block is free, which blocks wait
 //! to be filled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use chimera_pmem::prefetch_read;
+use chimera_pmem::{Fenced, prefetch_read};
 
 use crate::records::vpage::{Pages, Room};
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -33,19 +33,39 @@ pub(super) enum Whose {
     Nobody,
 }
 
-/// Blocks that wait to be filled. The lowest are taken first, so that the highest become empty and can be
+/// Blocks that wait to be filled, each in one list. The lowest are taken first, so that the highest become empty and can be
 /// given back.
 #[derive(Default)]
 struct Queue {
-    all: BTreeSet<u64>,
-    /// Those of them in which nothing is live: they have room for anything.
+    /// Those in which something may be live.
+    partly: BTreeSet<u64>,
+    /// Those in which nothing is live: they have room for anything.
     empty: BTreeSet<u64>,
+    /// Those in which nothing is left, durably, for large values alone: when that was fenced.
+    emptied: BTreeMap<u64, Fenced>,
+    /// The same, the longest emptied first.
+    by_emptied: BTreeSet<(Fenced, u64)>,
+    /// Blocks that were ever emptied so.
+    emptied_ever: u64,
 }
 
 impl Queue {
     fn remove(&mut self, block: u64) -> bool {
-        self.empty.remove(&block);
-        self.all.remove(&block)
+        if let Some(emptied) = self.emptied.remove(&block) {
+            return self.by_emptied.remove(&(emptied, block));
+        }
+        self.partly.remove(&block) || self.empty.remove(&block)
+    }
+
+    /// Blocks in which nothing is live.
+    fn empty_count(&self) -> u64 {
+        (self.empty.len() + self.emptied.len()) as u64
+    }
+
+    /// The lowest block from `from` on in which nothing is live.
+    fn first_empty(&self, from: u64) -> Option<u64> {
+        let emptied = self.emptied.range(from..).next().map(|(block, _)| block);
+        self.empty.range(from..).next().into_iter().chain(emptied).min().copied()
     }
 }
 
@@ -152,7 +172,7 @@ impl Blocks {
     #[cold]
     fn note_empty(&self, block: u64) {
         let mut queue = lock(&self.queue);
-        if queue.all.contains(&block) {
+        if queue.partly.remove(&block) {
             queue.empty.insert(block);
         }
     }
@@ -201,11 +221,11 @@ impl Blocks {
         // Another may have been faster to queue it, or to take it again.
         if self.state(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, queue).is_ok() {
             let mut queue = lock(&self.queue);
-            queue.all.insert(block);
-            // Looked at once it is queued: a thread that makes it empty after that says so.
-            if self.state(block).fetch_or(0, Ordering::AcqRel) & FREE >= self.units_per_block {
-                queue.empty.insert(block);
-            }
+            // Looked at once it is said to be queued: a thread that makes it empty after that says so.
+            let free = self.state(block).fetch_or(0, Ordering::AcqRel) & FREE;
+            let queue = &mut *queue;
+            let is_empty = free >= self.units_per_block;
+            if is_empty { &mut queue.empty } else { &mut queue.partly }.insert(block);
         }
     }
 
@@ -222,18 +242,53 @@ impl Blocks {
     /// Takes the first block from `from` on out of the queue. So many empty blocks stay.
     pub(super) fn take_queued(&self, from: u64, kept: u64) -> Option<u64> {
         let mut queue = lock(&self.queue);
-        let may_be_empty = queue.empty.len() as u64 > kept;
-        let may_take = |block: &&u64| may_be_empty || !queue.empty.contains(block);
-        let block = *queue.all.range(from..).find(may_take)?;
+        let partly = queue.partly.range(from..).next().copied();
+        let empty = queue.first_empty(from).filter(|_| queue.empty_count() > kept);
+        let block = partly.into_iter().chain(empty).min()?;
         queue.remove(block).then_some(block)
     }
 
     /// Takes the first block in which nothing is live out of the queue. So many of them stay.
     pub(super) fn take_empty(&self, kept: u64) -> Option<u64> {
         let mut queue = lock(&self.queue);
-        let is_any = queue.empty.len() as u64 > kept;
-        let block = queue.empty.first().copied().filter(|_| is_any)?;
+        let block = queue.first_empty(0).filter(|_| queue.empty_count() > kept)?;
         queue.remove(block).then_some(block)
+    }
+
+    /// Takes the block out of the queue that was [emptied](Self::queue_emptied) the longest ago, and says when, if `may_take`
+    /// says so of that. So many blocks in which nothing is live stay.
+    pub(super) fn take_emptied(
+        &self,
+        kept: u64,
+        may_take: impl FnOnce(Fenced) -> bool,
+    ) -> Option<(u64, Fenced)> {
+        let mut queue = lock(&self.queue);
+        let is_any = queue.empty_count() > kept;
+        let (emptied, block) = queue.by_emptied.first().copied().filter(|_| is_any)?;
+        (may_take(emptied) && queue.remove(block)).then_some((block, emptied))
+    }
+
+    /// Takes a block out of the queue in which nothing is live, and that is not [emptied](Self::queue_emptied) yet.
+    pub(super) fn take_to_empty(&self) -> Option<u64> {
+        let mut queue = lock(&self.queue);
+        let block = queue.empty.first().copied()?;
+        queue.remove(block).then_some(block)
+    }
+
+    /// Puts a block of the caller into the queue, for large values: nothing was left in it when `emptied` was fenced. How many
+    /// blocks that was done with so far.
+    pub(super) fn queue_emptied(&self, block: u64, emptied: Fenced) -> u64 {
+        let mut queue = lock(&self.queue);
+        self.state(block).store(KNOWN | QUEUED | self.units_per_block, Ordering::Release);
+        queue.emptied.insert(block, emptied);
+        queue.by_emptied.insert((emptied, block));
+        queue.emptied_ever += 1;
+        queue.emptied_ever
+    }
+
+    /// Blocks in the queue that are [emptied](Self::queue_emptied).
+    pub(super) fn emptied(&self) -> u64 {
+        lock(&self.queue).emptied.len() as u64
     }
 
     /// Makes the caller the owner of a block of records, queued or not, if nobody else is.
@@ -309,7 +364,8 @@ impl Blocks {
 
     /// Blocks in the queue.
     pub(super) fn queued(&self) -> u64 {
-        lock(&self.queue).all.len() as u64
+        let queue = lock(&self.queue);
+        queue.partly.len() as u64 + queue.empty_count()
     }
 
     /// Bytes of DRAM.

@@ -31,8 +31,8 @@
 //!
 //! # Parts
 //! Each calls those before it only. What must go back is a value that is returned.
-//! - `blocks`: what is known of blocks in DRAM. `space`: sessions and the blocks that they fill. `pieces`: blocks
-//!   with records of batches. `records`: records and
+//! - `blocks`: what is known of blocks in DRAM. `space`: sessions and the blocks that they fill. `emptied`: blocks for
+//!   large values on plain files. `pieces`: blocks with records of batches. `records`: records and
 //!   the index, and the record of a key whose lock is held.
 //! - `read`, `list`, `scan`, `check`, `inspect`: looking at records. `recovery`: making the index.
 //! - `write`, `update`: changing records. `mover`: moving them. `reclaim`: which blocks are to be emptied.
@@ -54,6 +54,7 @@ mod blocks;
 mod capacity;
 mod check;
 mod creation;
+mod emptied;
 mod engine;
 mod inspect;
 mod list;

@@ -8,7 +8,7 @@
 //! 4. The mover of records is a client like any other. It is kept here, because a session that finds no block makes the
 //!    mover give back the one that it fills.
 
-use chimera_pmem::{Operation, Pmem};
+use chimera_pmem::{Fenced, Operation, Pmem};
 
 use super::blocks::Blocks;
 use super::steps;
@@ -73,17 +73,19 @@ impl Client {
         Ok(self.clock)
     }
 
-    /// Whether a record is to be stored with its value spilled: because the value is too long for any page, or
-    /// because the page has room for the key only, and that saves space (section 4.2). The same until the place is
+    /// Whether a record is to be stored with its value spilled: because the value is too long for any page, because it is
+    /// to go to its place ahead of the journal, or because the page has room for the key only, and that saves space (section 4.2). The same until the place is
     /// consumed.
     #[inline(always)]
     fn spills(&self, pages: &LogPages, key_bytes: usize, value_bytes: usize) -> bool {
-        pages.is_spilled(value_bytes)
-            || key_bytes >= pages.spill_key_bytes_min()
-                && !self.keeps_whole
-                && pages.kind_of(key_bytes, value_bytes) == 0
-                && pages.room(&self.points[0], key_bytes, value_bytes).is_none()
-                && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
+        if pages.is_large(value_bytes) {
+            return !self.keeps_whole || pages.is_spilled(value_bytes);
+        }
+        key_bytes >= pages.spill_key_bytes_min()
+            && !self.keeps_whole
+            && pages.kind_of(key_bytes, value_bytes) == 0
+            && pages.room(&self.points[0], key_bytes, value_bytes).is_none()
+            && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
     }
 
     /// From now on values that fit lie beside their keys.
@@ -115,6 +117,15 @@ pub(super) struct Reserved {
     pub(super) beside_bytes: usize,
     /// The value goes to chunks.
     pub(super) is_spilled: bool,
+}
+
+/// A block for a session.
+pub(super) struct Taken {
+    pub(super) block: u64,
+    /// It was in use before.
+    pub(super) is_reused: bool,
+    /// When nothing was left in it, under a journal and where that is known.
+    pub(super) emptied: Option<Fenced>,
 }
 
 /// The blocks of a store, and the sessions that fill them.
@@ -267,10 +278,12 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         let (pool, pages) = (&*self.core.pool, &self.pages);
         let point = &mut client.points[kind];
         if point.block.is_none() {
-            let (block, is_reused) = self.take_block(V::KIND_FLAGS[kind], need, client.purpose)?;
+            let taken = self.take_block(V::KIND_FLAGS[kind], need, client.purpose)?;
+            let Taken { block, is_reused, emptied } = taken;
             client.clock = client.clock.max(self.note_version(client.clock));
             let chance = pool.environment.random_u64();
             *point = pages.begin(block, is_reused, kind, chance);
+            point.emptied = emptied;
         } else if !pages.advance(pool, point) {
             self.leave_point(client, kind);
             return Ok(());
@@ -339,18 +352,31 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     // ---- blocks --------------------------------------------------------------------------------
 
     /// A block for a session, marked as owned and with `flags`: one with room if there is one, else a new
-    /// one. Tells whether it was in use before.
-    fn take_block(&self, flags: u32, need: u32, purpose: Purpose) -> Result<(u64, bool)> {
+    /// one.
+    fn take_block(&self, flags: u32, need: u32, purpose: Purpose) -> Result<Taken> {
         let mut starved = 0;
         let pool = &*self.core.pool;
         let format = |block| self.pages.format(pool, block, block_flags::OWNED | flags);
+        let mut keeps_empty = self.writes_once(flags, purpose);
+        if keeps_empty {
+            if let Some(taken) = self.take_emptied(flags) {
+                return Ok(taken);
+            }
+            keeps_empty = self.may_wait();
+        }
         let block = loop {
             let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };
-            if let Some(block) = self.take_reused(flags, need, purpose, tries) {
-                return Ok((block, true));
+            let kept = match purpose {
+                Purpose::Put if keeps_empty => u64::MAX,
+                Purpose::Put => pool.reserve_lacks(),
+                _ => 0,
+            };
+            if let Some(block) = self.take_reused(flags, need, kept, tries) {
+                return Ok(Taken { block, is_reused: true, emptied: None });
             }
             match pool.take_block(purpose, format) {
                 Ok(block) => break block,
+                Err(_) if keeps_empty => keeps_empty = false,
                 // Sessions are not to be starved by what makes room for them.
                 Err(Error::PoolFull { .. })
                     if purpose == Purpose::Put
@@ -366,14 +392,12 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         self.blocks.feed();
         self.blocks.ensure(block + 1)?;
         self.blocks.own(block);
-        Ok((block, false))
+        let emptied = pool.pmem.is_journaled().then(|| pool.fresh_emptied());
+        Ok(Taken { block, is_reused: false, emptied })
     }
 
-    /// A block from the queue with room for a record of `need` units, and not one of the empty ones that the reserve lacks.
-    /// Looks at `tries` blocks.
-    fn take_reused(&self, flags: u32, need: u32, purpose: Purpose, tries: u64) -> Option<u64> {
-        let is_put = purpose == Purpose::Put;
-        let kept = if is_put { self.core.pool.reserve_lacks() } else { 0 };
+    /// A block from the queue with room for a record of `need` units, so that `kept` empty ones stay. Looks at `tries` blocks.
+    fn take_reused(&self, flags: u32, need: u32, kept: u64, tries: u64) -> Option<u64> {
         // Each at most once: those without enough room go back to the queue.
         let mut from = 0;
         for _ in 0..self.blocks.queued().min(tries) {
@@ -388,7 +412,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     }
 
     /// Makes a session the owner of a block that was taken from the queue, or puts it back.
-    fn is_taken(&self, block: u64, flags: u32, need: u32) -> bool {
+    pub(super) fn is_taken(&self, block: u64, flags: u32, need: u32) -> bool {
         match self.own_reused(block, flags, need) {
             Ok(true) => return true,
             Ok(false) => {

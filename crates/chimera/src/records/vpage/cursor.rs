@@ -1,6 +1,6 @@
 //! [`Cursor`]: where the next record of a session goes.
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{Fenced, Pmem};
 
 use super::page_map::PageMap;
 use super::{Codec, Place, Room};
@@ -16,6 +16,8 @@ pub(crate) struct InsertPoint {
     pub(crate) block: Option<u64>,
     /// The block was in use before.
     pub(super) is_reused: bool,
+    /// When nothing was left in the block, under a journal and where that is known.
+    pub(crate) emptied: Option<Fenced>,
     /// Pages of the block to come after this one.
     pub(super) pages_left: u64,
     pub(crate) page: u64,

@@ -20,6 +20,12 @@ pub(super) struct FoundChunk {
 }
 
 impl LogPages {
+    /// Whether a value is too long to lie beside its key, or worth going to its place ahead of the journal.
+    #[inline(always)]
+    pub(crate) fn is_large(&self, value_bytes: usize) -> bool {
+        value_bytes > self.usual_bytes_max
+    }
+
     /// Whether a value is too long to lie beside its key.
     #[inline(always)]
     pub(crate) fn is_spilled(&self, value_bytes: usize) -> bool {
@@ -56,7 +62,7 @@ impl LogPages {
         if point.log.tail < point.log.end {
             Self::end_ahead(pool, point.page_at + point.log.tail);
         }
-        let all = chunk.write(pool, place.record_at, sites::RECORD);
+        let all = chunk.write(pool, place.record_at, point.emptied, sites::RECORD);
         debug_assert!(place.record_at >= place.page_at + LOG_AT, "in the log");
         (place.location(), all)
     }

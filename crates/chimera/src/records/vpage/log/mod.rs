@@ -46,6 +46,9 @@ use crate::types::error::{Error, Result};
 const LOG_AT: u64 = 8;
 /// A page with less than one in so many of its bytes behind its log is full.
 const FULL_PART: u64 = 4;
+/// Under a journal a value is spilled from so many times the bytes on that are worth writing to their place: each chunk
+/// has its own page in part.
+const SPILL_TIMES_NEW: u64 = 4;
 /// A value is spilled for want of room in the page when that saves one in so many of the page's bytes: without
 /// it the end of the page is lost, with it the header of a chunk less that of a record and the key.
 const SPILL_PART: u64 = 16;
@@ -56,8 +59,10 @@ pub(crate) struct LogPages {
     map: PageMap,
     pages_per_block: u64,
     key_bytes_max: usize,
-    /// Of a value that lies beside its key.
+    /// Of a value that can lie beside its key.
     beside_bytes_max: usize,
+    /// Of one that does so, where there is room for chunks.
+    usual_bytes_max: usize,
     spill_key_bytes_min: usize,
 }
 
@@ -119,12 +124,15 @@ impl Pages for LogPages {
         if pool.map.block_bytes > Self::BLOCK_BYTES_MAX {
             return Err(Error::corrupted("the superblock's blocks are too large for logs", 56));
         }
-        let beside = whole - span(key_bytes_max, 0);
+        let beside = (whole - span(key_bytes_max, 0)).min(u64::from(BESIDE_BYTES_MAX));
+        let new_bytes_min = pool.pmem.journal().map_or(u64::MAX, |journal| journal.new_bytes_min());
+        let usual = beside.min(new_bytes_min.saturating_mul(SPILL_TIMES_NEW));
         Ok(Self {
             map,
             pages_per_block: u64::from(geometry.pages_per_block),
             key_bytes_max,
-            beside_bytes_max: beside.min(u64::from(BESIDE_BYTES_MAX)) as usize & !7,
+            beside_bytes_max: beside as usize & !7,
+            usual_bytes_max: usual as usize & !7,
             spill_key_bytes_min: (chunk_span(0) - span(0, 0) + map.page_bytes / SPILL_PART)
                 as usize,
         })

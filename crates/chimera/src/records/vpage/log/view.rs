@@ -78,9 +78,9 @@ impl BlockView for LogPages {
     // ---- looking -------------------------------------------------------------------------------
 
     fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool {
-        // What else there may be is cleared when a session comes to it.
-        let mut parts = self.parts(pool, block, 0);
-        parts
+        // What else there may be is cleared when a session comes to it. A block that is one page has one beginning.
+        let flags = block_flags::read(pool, block).unwrap_or_default();
+        self.parts(pool, block, flags)
             .all(|part| Head::of(pool, part).is_open() && pool.pmem.load_u64(part.at + LOG_AT) == 0)
     }
 
