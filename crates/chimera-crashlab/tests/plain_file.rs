@@ -63,18 +63,13 @@ fn what_is_written_once_keeps_its_promise() {
     }
 }
 
-/// Of `viper`, with values of several pages. A state of so much data takes as long as ten of others.
-fn large_values(plan: Plan) -> Plan {
-    Plan { operations: 40, lives: 2, value_bytes_max: 12 << 10, ..plan }
-}
-
 /// So do large values of `viper`, in blocks that are fresh or emptied.
 #[test]
 fn what_is_written_once_in_blocks_keeps_its_promise() {
     for plan in [Plan::group as fn(u64) -> Plan, Plan::immediate] {
         let found = all_of(seeds().div_ceil(4), |seed| {
             let direct_bytes_min = Some(if seed % 2 == 0 { 64 } else { 512 });
-            Plan { direct_bytes_min, ..large_values(plan(seed)) }
+            Plan { direct_bytes_min, ..plan(seed).with_large_values() }
         });
         assert_kept(&found);
         assert!(found.direct_bytes > 16 << 10, "{found:?}");
@@ -100,7 +95,7 @@ fn a_step_of_writing_once_that_is_left_out_is_noticed() {
         let is_noticed = |seed: u64| {
             let (direct_bytes_min, left_out) = (Some(64), Some(step));
             let plan = match engine {
-                EngineKind::Viper => large_values(Plan::group(seed)),
+                EngineKind::Viper => Plan::group(seed).with_large_values(),
                 _ => Plan::group(seed),
             };
             let plan = Plan { engine, direct_bytes_min, left_out, ..plan };

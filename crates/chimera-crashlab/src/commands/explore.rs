@@ -119,6 +119,9 @@ fn windows(windows: &Windows, engine: EngineKind) -> Vec<String> {
     sorted.into_iter().map(|(name, points)| format!("{points:>12}  {name}")).collect()
 }
 
+/// One in so many stores on plain files has large values: an odd number, for both durabilities.
+const LARGE_ONE_IN: u64 = 5;
+
 /// Stores on plain files that lose unsynced pages, each checked against its own promise.
 fn plain_files(
     arguments: &Arguments,
@@ -136,7 +139,12 @@ fn plain_files(
                     }
                     let plan = if number % 2 == 0 { Plan::group } else { Plan::immediate };
                     let plan = plan(common.seed().wrapping_add(number));
-                    let found = plain_file::explore(&Plan { engine: common.engine(), ..plan });
+                    let engine = common.engine();
+                    let plan = match number % LARGE_ONE_IN {
+                        2 if engine == EngineKind::Viper => plan.with_large_values(),
+                        _ => plan,
+                    };
+                    let found = plain_file::explore(&Plan { engine, ..plan });
                     all.lock().unwrap_or_else(PoisonError::into_inner).add(found);
                     progress(number);
                 }

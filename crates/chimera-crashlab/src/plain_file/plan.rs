@@ -19,6 +19,9 @@ const CHECKPOINT_INTERVALS: [Duration; 3] =
 /// What is written to its place ahead of the journal, in turn: each line, much, what the durability says.
 const DIRECT_BYTES_MIN: [Option<u64>; 3] = [Some(64), Some(512), None];
 
+/// Most bytes of values of several pages.
+const LARGE_BYTES: usize = 12 << 10;
+
 /// What to explore. Everything random follows from the seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -78,6 +81,12 @@ impl Plan {
         Self::new(seed, Durability::Immediate)
     }
 
+    /// With values of several pages, of the default engine. A state of so much data takes as long as ten of others.
+    #[must_use]
+    pub fn with_large_values(self) -> Self {
+        Self { operations: 40, lives: 2, value_bytes_max: LARGE_BYTES, ..self }
+    }
+
     pub(super) fn options(&self) -> Options {
         self.shape()
             .options()
@@ -110,7 +119,7 @@ impl Plan {
     }
 
     fn has_large_values(&self) -> bool {
-        self.value_bytes_max > 4096
+        self.value_bytes_max >= LARGE_BYTES
     }
 
     /// A value made of `key`, of a length that follows from `number`.

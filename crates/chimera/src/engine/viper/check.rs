@@ -115,7 +115,7 @@ impl<'r, P: Pmem, V: Pages> Check<'r, P, V> {
             .space()
             .blocks()
             .has(block)
-            .then(|| self.records.space().lock_pages(block));
+            .then(|| self.records.space().supply().lock_pages(block));
         if block >= self.records.pool().used_blocks() {
             return;
         }

@@ -4,7 +4,7 @@
 
 use chimera_pmem::Pmem;
 
-use super::space::{Space, Taken};
+use super::supply::{Supply, Taken};
 use crate::pool::{Purpose, SYSTEM_PAGE_BYTES};
 use crate::records::block_flags;
 use crate::records::vpage::Pages;
@@ -16,7 +16,7 @@ const WAITING_PART: u64 = 4;
 const WAITING_BYTES_MIN: u64 = 4 << 20;
 const WAITING_BYTES_MAX: u64 = 64 << 20;
 
-impl<P: Pmem, V: Pages> Space<P, V> {
+impl<P: Pmem, V: Pages> Supply<P, V> {
     /// Whether values that go to blocks of these flags go to their place ahead of the journal.
     pub(super) fn writes_once(&self, flags: u32, purpose: Purpose) -> bool {
         // Records that are moved go to the lowest blocks.

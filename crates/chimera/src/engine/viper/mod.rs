@@ -23,7 +23,7 @@
 //! # Locks
 //! A **page lock** is a version in DRAM, held by whoever writes bytes of records in the page, for
 //! readers to notice. The order is key, page, segment of the index; nobody holds two of one kind but
-//! whoever locks a block with `Space::lock_pages`: it holds the page locks of one block, taken in ascending order,
+//! whoever locks a block with `Supply::lock_pages`: it holds the page locks of one block, taken in ascending order,
 //! and waits for nothing else but the pool's lock of handing out blocks, under which nobody takes a page lock. So nothing
 //! deadlocks.
 //! In the paper the page lock protects the bitset as well; here bits change by compare and swap, so
@@ -31,8 +31,8 @@
 //!
 //! # Parts
 //! Each calls those before it only. What must go back is a value that is returned.
-//! - `blocks`: what is known of blocks in DRAM. `space`: sessions and the blocks that they fill. `emptied`: blocks for
-//!   large values on plain files. `pieces`: blocks with records of batches. `records`: records and
+//! - `blocks`: what is known of blocks in DRAM. `supply`: taking blocks and leaving them. `emptied`: those for large values
+//!   on plain files. `space`: sessions and the blocks that they fill. `pieces`: blocks with records of batches. `records`: records and
 //!   the index, and the record of a key whose lock is held.
 //! - `read`, `list`, `scan`, `check`, `inspect`: looking at records. `recovery`: making the index.
 //! - `write`, `update`: changing records. `mover`: moving them. `reclaim`: which blocks are to be emptied.
@@ -70,6 +70,7 @@ mod sites;
 mod space;
 mod steps;
 mod store;
+mod supply;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod update;

@@ -80,7 +80,7 @@ impl<'w, P: Pmem, V: Pages> Mover<'w, P, V> {
 
     /// Gives a block back, for sessions to fill.
     pub(super) fn leave_block(&self, block: u64) {
-        self.space().leave_block(block, None);
+        self.space().supply().leave_block(block, None);
     }
 
     /// Units for new records that the records of a block need.
@@ -119,7 +119,7 @@ impl<'w, P: Pmem, V: Pages> Mover<'w, P, V> {
         places.iter().try_for_each(|place| self.move_record(place, key))?;
         let is_empty = pages.is_empty(pool, block) && !self.space().blocks().is_damaged(block);
         if is_empty && block_flags::read(pool, block)? != block_flags::FREE {
-            self.space().empty(block, block_flags::FREE)?;
+            self.space().supply().empty(block, block_flags::FREE)?;
             self.moved.blocks_freed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())

@@ -33,10 +33,10 @@ impl<P: Pmem, V: Pages> Space<P, V> {
             blocks.own(block);
             // What the queue knows of free space is a hint.
             if !self.pages().is_empty(pool, block) {
-                self.leave_block(block, None);
+                self.supply().leave_block(block, None);
                 continue;
             }
-            match self.empty(block, OWNED | BATCH) {
+            match self.supply().empty(block, OWNED | BATCH) {
                 Ok(()) => return Ok(self.piece_of(block)),
                 // It stays out of use.
                 Err(error) => log::warn!("block {block} is not used: {error}"),
@@ -69,10 +69,10 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         let PieceOf::Block(block) = piece.of else { return Ok(()) };
         let pool = &self.core().pool;
         {
-            let _pages = self.lock_pages(block);
+            let _pages = self.supply().lock_pages(block);
             self.pages().format(pool, block, OWNED | BATCH);
             pool.pmem.fence(sites::FORMAT);
-            self.reset_flags(block, FREE)?;
+            self.supply().reset_flags(block, FREE)?;
         }
         self.blocks().leave(block, None, || self.pages().room_in(pool, block));
         Ok(())
@@ -81,7 +81,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     /// Does `work`, which stores into a piece, under the locks of its pages.
     pub(super) fn change_piece(&self, piece: &Piece, work: &dyn Fn()) {
         let PieceOf::Block(block) = piece.of else { return };
-        let _pages = self.lock_pages(block);
+        let _pages = self.supply().lock_pages(block);
         work();
     }
 

@@ -147,7 +147,7 @@ impl Reclaim {
 
     /// Gives a block back to the pool, if it is durably empty and the last one; `false` when it stays.
     fn give_back<P: Pmem, V: Pages>(&self, records: &Records<P, V>, block: u64) -> bool {
-        let is_back = records.space().give_back(block);
+        let is_back = records.space().supply().give_back(block);
         self.blocks_given_back.fetch_add(u64::from(is_back), Ordering::Relaxed);
         is_back
     }

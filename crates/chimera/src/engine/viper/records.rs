@@ -134,7 +134,7 @@ impl<P: Pmem, V: Pages> Records<P, V> {
 
     #[inline(always)]
     pub(super) fn page_lock(&self, place: &Place) -> &VersionLock {
-        self.space.page_lock(place)
+        self.space.supply().page_lock(place)
     }
 
     /// Starts loading what retiring the record at `place` touches.

@@ -8,21 +8,19 @@
 //! 4. The mover of records is a client like any other. It is kept here, because a session that finds no block makes the
 //!    mover give back the one that it fills.
 
-use chimera_pmem::{Fenced, Operation, Pmem};
+use chimera_pmem::{Operation, Pmem};
 
 use super::blocks::Blocks;
-use super::steps;
+use super::supply::{Supply, Taken};
 use crate::engine::Core;
 use crate::engine::contract::client::SharedClient;
 use crate::pool::Purpose;
 use crate::records::block_flags;
 use crate::records::header::VERSION_MAX;
 use crate::records::lengths::DESCRIPTOR_BYTES;
-use crate::records::vpage::{
-    Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place, Room,
-};
+use crate::records::vpage::{Abandoned, Cursor, InsertPoint, LogPages, PAGE_KINDS, Pages, Place};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, VersionGuard, VersionLock, lock, lock_relaxing};
+use crate::sync::{Mutex, MutexGuard, lock, lock_relaxing};
 use crate::types::error::{Error, Result};
 
 /// Blocks in the queue that a session looks at for one with room, before it takes a fresh one.
@@ -119,20 +117,9 @@ pub(super) struct Reserved {
     pub(super) is_spilled: bool,
 }
 
-/// A block for a session.
-pub(super) struct Taken {
-    pub(super) block: u64,
-    /// It was in use before.
-    pub(super) is_reused: bool,
-    /// When nothing was left in it, under a journal and where that is known.
-    pub(super) emptied: Option<Fenced>,
-}
-
 /// The blocks of a store, and the sessions that fill them.
 pub(super) struct Space<P: Pmem, V: Pages> {
-    core: Core<P>,
-    pages: V,
-    blocks: Blocks,
+    supply: Supply<P, V>,
     /// The highest version that sessions have told of. A session has a clock of its own, so that
     /// writers share nothing; it tells, and catches up, when it takes a block. It may lag behind: a
     /// session that meets a record with a higher version than its clock says goes beyond that.
@@ -146,9 +133,7 @@ pub(super) struct Space<P: Pmem, V: Pages> {
 impl<P: Pmem, V: Pages> Space<P, V> {
     pub(super) fn new(core: Core<P>, pages: V, huge_pages: bool) -> Self {
         Self {
-            core,
-            pages,
-            blocks: Blocks::new(&pages, huge_pages),
+            supply: Supply::new(core, pages, huge_pages),
             clock: AtomicU64::new(0),
             mover: Mutex::new(Client::of_mover()),
             found_pieces: Mutex::default(),
@@ -156,18 +141,23 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     }
 
     #[inline(always)]
+    pub(super) fn supply(&self) -> &Supply<P, V> {
+        &self.supply
+    }
+
+    #[inline(always)]
     pub(super) fn core(&self) -> &Core<P> {
-        &self.core
+        self.supply.core()
     }
 
     #[inline(always)]
     pub(super) fn pages(&self) -> &V {
-        &self.pages
+        self.supply.pages()
     }
 
     #[inline(always)]
     pub(super) fn blocks(&self) -> &Blocks {
-        &self.blocks
+        self.supply.blocks()
     }
 
     /// The highest version that was told of.
@@ -194,15 +184,15 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         key_bytes: usize,
         value_bytes: usize,
     ) -> Result<Reserved> {
-        let spilling = self.pages.spilling();
+        let spilling = self.pages().spilling();
         let is_spilled = spilling.is_some_and(|pages| client.spills(pages, key_bytes, value_bytes));
         let beside_bytes = if is_spilled { DESCRIPTOR_BYTES } else { value_bytes };
-        let kind = self.pages.kind_of(key_bytes, beside_bytes);
+        let kind = self.pages().kind_of(key_bytes, beside_bytes);
         loop {
-            if let Some(place) = self.pages.room(&client.points[kind], key_bytes, beside_bytes) {
+            if let Some(place) = self.pages().room(&client.points[kind], key_bytes, beside_bytes) {
                 return Ok(Reserved { place, beside_bytes, is_spilled });
             }
-            let need = self.pages.units_of(key_bytes, beside_bytes);
+            let need = self.pages().units_of(key_bytes, beside_bytes);
             self.advance(client, kind, need)?;
         }
     }
@@ -210,9 +200,9 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     /// The place last [reserved](Self::reserve) is in use.
     #[inline(always)]
     pub(super) fn consume(&self, client: &mut Client, key_bytes: usize, beside_bytes: usize) {
-        let point = &mut client.points[self.pages.kind_of(key_bytes, beside_bytes)];
-        self.pages.consume(point, key_bytes, beside_bytes);
-        self.pages.prefetch_shared(&self.core.pool, point);
+        let point = &mut client.points[self.pages().kind_of(key_bytes, beside_bytes)];
+        self.pages().consume(point, key_bytes, beside_bytes);
+        self.pages().prefetch_shared(&self.core().pool, point);
     }
 
     /// The record that was begun at the place last reserved will not be committed.
@@ -224,8 +214,8 @@ impl<P: Pmem, V: Pages> Space<P, V> {
         beside_bytes: usize,
         cause: Abandoned,
     ) {
-        let kind = self.pages.kind_of(key_bytes, beside_bytes);
-        self.pages.abandon(&mut client.points[kind], cause);
+        let kind = self.pages().kind_of(key_bytes, beside_bytes);
+        self.pages().abandon(&mut client.points[kind], cause);
         // What was written there is free, and so are the record's chunks: no account is right any more.
         for point in &mut client.points {
             point.left = None;
@@ -235,8 +225,8 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     /// Starts loading where the record after the present one goes.
     #[inline(always)]
     pub(super) fn prefetch_next(&self, client: &Client, key_bytes: usize, beside_bytes: usize) {
-        let point = &client.points[self.pages.kind_of(key_bytes, beside_bytes)];
-        self.pages.prefetch_next(&self.core.pool, point, key_bytes, beside_bytes);
+        let point = &client.points[self.pages().kind_of(key_bytes, beside_bytes)];
+        self.pages().prefetch_next(&self.core().pool, point, key_bytes, beside_bytes);
     }
 
     /// Where the next chunk goes: with room for more than a word. A block for it that was in use before
@@ -255,7 +245,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
             match self.advance(client, CHUNKS, need) {
                 // Then any room will do.
                 Err(Error::PoolFull { .. }) => {
-                    let least = self.pages.units_of(1, CHUNK_BYTES_MIN);
+                    let least = self.pages().units_of(1, CHUNK_BYTES_MIN);
                     self.advance(client, CHUNKS, least)?;
                 }
                 other => other?,
@@ -267,7 +257,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     /// Goes on to the next part of the page, page or block.
     #[cold]
     fn advance(&self, client: &mut Client, kind: usize, need: u32) -> Result<()> {
-        let pmem = &self.core.pool.pmem;
+        let pmem = &self.core().pool.pmem;
         pmem.operation_begin(Operation::BlockHandOut, client.shared.number);
         let done = self.advance_booked(client, kind, need);
         pmem.operation_acknowledge();
@@ -275,7 +265,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     }
 
     fn advance_booked(&self, client: &mut Client, kind: usize, need: u32) -> Result<()> {
-        let (pool, pages) = (&*self.core.pool, &self.pages);
+        let (pool, pages) = (&*self.core().pool, self.pages());
         let point = &mut client.points[kind];
         if point.block.is_none() {
             let taken = self.take_block(V::KIND_FLAGS[kind], need, client.purpose)?;
@@ -289,7 +279,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
             return Ok(());
         }
         let number = pages.page_number(point.block.unwrap_or_default(), point.page);
-        let lock = || self.blocks.page_lock(number).lock(&*pool.environment);
+        let lock = || self.blocks().page_lock(number).lock(&*pool.environment);
         pages.enter(pool, kind, point, lock);
         pages.prefetch_shared(pool, point);
         Ok(())
@@ -310,16 +300,16 @@ impl<P: Pmem, V: Pages> Space<P, V> {
             held.push(point);
             return;
         }
-        self.leave_block(block, self.pages.leave(&self.core.pool, point));
+        self.supply.leave_block(block, self.pages().leave(&self.core().pool, point));
     }
 
     /// Gives back the blocks that were [held](Client::hold_blocks). All that lies in them is durable.
     pub(super) fn release_blocks(&self, client: &mut Client) {
         for point in client.held.take().unwrap_or_default() {
-            let _booked = self.core.book(Operation::BlockHandOut, client.shared.number);
+            let _booked = self.core().book(Operation::BlockHandOut, client.shared.number);
             let block = point.block.unwrap_or_default();
-            let _room_before_the_chunks = self.pages.leave(&self.core.pool, point);
-            self.leave_block(block, None);
+            let _room_before_the_chunks = self.pages().leave(&self.core().pool, point);
+            self.supply.leave_block(block, None);
         }
     }
 
@@ -327,7 +317,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
 
     /// The client of the mover, for who moves records.
     pub(super) fn lock_mover(&self) -> MutexGuard<'_, Client> {
-        lock_relaxing(&self.mover, &*self.core.pool.environment)
+        lock_relaxing(&self.mover, &*self.core().pool.environment)
     }
 
     /// Makes the mover, unless it is at work, give back the block it fills: there is no other.
@@ -355,14 +345,14 @@ impl<P: Pmem, V: Pages> Space<P, V> {
     /// one.
     fn take_block(&self, flags: u32, need: u32, purpose: Purpose) -> Result<Taken> {
         let mut starved = 0;
-        let pool = &*self.core.pool;
-        let format = |block| self.pages.format(pool, block, block_flags::OWNED | flags);
-        let mut keeps_empty = self.writes_once(flags, purpose);
+        let pool = &*self.core().pool;
+        let format = |block| self.pages().format(pool, block, block_flags::OWNED | flags);
+        let mut keeps_empty = self.supply.writes_once(flags, purpose);
         if keeps_empty {
-            if let Some(taken) = self.take_emptied(flags) {
+            if let Some(taken) = self.supply.take_emptied(flags) {
                 return Ok(taken);
             }
-            keeps_empty = self.may_wait();
+            keeps_empty = self.supply.may_wait();
         }
         let block = loop {
             let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };
@@ -371,7 +361,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
                 Purpose::Put => pool.reserve_lacks(),
                 _ => 0,
             };
-            if let Some(block) = self.take_reused(flags, need, kept, tries) {
+            if let Some(block) = self.supply.take_reused(flags, need, kept, tries) {
                 return Ok(Taken { block, is_reused: true, emptied: None });
             }
             match pool.take_block(purpose, format) {
@@ -381,7 +371,7 @@ impl<P: Pmem, V: Pages> Space<P, V> {
                 Err(Error::PoolFull { .. })
                     if purpose == Purpose::Put
                         && starved < STARVED_TRIES
-                        && (self.make_mover_leave() | self.blocks.starve(pool.used_blocks())) =>
+                        && (self.make_mover_leave() | self.blocks().starve(pool.used_blocks())) =>
                 {
                     pool.environment.relax(starved);
                     starved += 1;
@@ -389,119 +379,11 @@ impl<P: Pmem, V: Pages> Space<P, V> {
                 Err(error) => return Err(error),
             }
         };
-        self.blocks.feed();
-        self.blocks.ensure(block + 1)?;
-        self.blocks.own(block);
+        self.blocks().feed();
+        self.blocks().ensure(block + 1)?;
+        self.blocks().own(block);
         let emptied = pool.pmem.is_journaled().then(|| pool.fresh_emptied());
         Ok(Taken { block, is_reused: false, emptied })
-    }
-
-    /// A block from the queue with room for a record of `need` units, so that `kept` empty ones stay. Looks at `tries` blocks.
-    fn take_reused(&self, flags: u32, need: u32, kept: u64, tries: u64) -> Option<u64> {
-        // Each at most once: those without enough room go back to the queue.
-        let mut from = 0;
-        for _ in 0..self.blocks.queued().min(tries) {
-            let Some(block) = self.blocks.take_queued(from, kept) else { break };
-            from = block + 1;
-            if self.is_taken(block, flags, need) {
-                return Some(block);
-            }
-        }
-        // Others without enough room may be before it.
-        self.blocks.take_empty(kept).filter(|block| self.is_taken(*block, flags, need))
-    }
-
-    /// Makes a session the owner of a block that was taken from the queue, or puts it back.
-    pub(super) fn is_taken(&self, block: u64, flags: u32, need: u32) -> bool {
-        match self.own_reused(block, flags, need) {
-            Ok(true) => return true,
-            Ok(false) => {
-                self.blocks.leave(block, None, || self.pages.room_in(&self.core.pool, block));
-            }
-            // It stays out of use: neither owned nor queued by anyone.
-            Err(error) => log::warn!("block {block} is not used: {error}"),
-        }
-        false
-    }
-
-    /// Makes a session the owner of a queued block; `false` when it is not for records of this kind.
-    fn own_reused(&self, block: u64, flags: u32, need: u32) -> Result<bool> {
-        self.blocks.own(block);
-        let pmem = &self.core.pool.pmem;
-        let now = block_flags::read(&self.core.pool, block)?;
-        let is_empty = self.pages.is_empty(&self.core.pool, block);
-        let is_alike = now & V::KIND_MASK == flags;
-        if !(is_empty || is_alike && self.pages.has_room(&self.core.pool, block, need)) {
-            return Ok(false);
-        }
-        if is_alike {
-            let clear = if pmem.skips(steps::CLEAR_FREE) { 0 } else { block_flags::FREE };
-            block_flags::change(&self.core.pool, block, block_flags::OWNED, clear)?;
-            return Ok(true);
-        }
-        // No record is left in pages of another kind. That must be durable before the flags change, or a crash could
-        // bring back a record that is looked for in the wrong place.
-        self.empty(block, block_flags::OWNED | flags)?;
-        Ok(true)
-    }
-
-    /// Makes an empty block of the caller one that was never used but for these flags, durably.
-    pub(super) fn empty(&self, block: u64, flags: u32) -> Result<()> {
-        self.empty_pages(block)?;
-        self.reset_flags(block, flags)
-    }
-
-    /// Makes durable that a block of the caller is empty.
-    fn empty_pages(&self, block: u64) -> Result<()> {
-        // Before anything is touched.
-        block_flags::read(&self.core.pool, block)?;
-        let _pages = self.lock_pages(block);
-        self.pages.persist_empty(&self.core.pool, block);
-        Ok(())
-    }
-
-    /// Makes these the flags of a block of the caller that is durably empty, durably.
-    pub(super) fn reset_flags(&self, block: u64, flags: u32) -> Result<()> {
-        block_flags::change(&self.core.pool, block, flags, block_flags::KNOWN & !flags)
-    }
-
-    /// The lock of the page that a place lies in.
-    #[inline(always)]
-    pub(super) fn page_lock(&self, place: &Place) -> &VersionLock {
-        self.blocks.page_lock(self.pages.page_number(place.block, place.page))
-    }
-
-    /// Locks all pages of a block, the first one first. Until they are let go nothing is written to the block, and it is
-    /// not given back.
-    pub(super) fn lock_pages(&self, block: u64) -> Vec<VersionGuard<'_>> {
-        (0..self.pages.pages_per_block())
-            .map(|page| self.blocks.page_lock(self.pages.page_number(block, page)))
-            .map(|lock| lock.lock(&*self.core.pool.environment))
-            .collect()
-    }
-
-    /// Ends a session's hold of a block; `left` is the room in it, where the session has kept account.
-    pub(super) fn leave_block(&self, block: u64, left: Option<Room>) {
-        let unmark = |flags| match flags & block_flags::OWNED {
-            // One that was only looked at.
-            0 => Ok(()),
-            owned => block_flags::change(&self.core.pool, block, 0, owned),
-        };
-        if let Err(error) = block_flags::read(&self.core.pool, block).and_then(unmark) {
-            log::warn!("block {block} is not used again: {error}");
-            return;
-        }
-        self.blocks.leave(block, left, || self.pages.room_in(&self.core.pool, block));
-    }
-
-    /// Gives a block back to the pool, if it is durably empty and the last one; `false` when it stays.
-    pub(super) fn give_back(&self, block: u64) -> bool {
-        // Who verifies a block under these locks must not meet one whose storage has gone.
-        let _pages = self.lock_pages(block);
-        block_flags::read(&self.core.pool, block).ok() == Some(block_flags::FREE)
-            && self.pages.is_empty(&self.core.pool, block)
-            && !self.blocks.is_damaged(block)
-            && self.core.pool.give_back(block, || self.reset_flags(block, 0))
     }
 }
 

@@ -285,7 +285,7 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
             // Under a journal nothing has cleared the block. Who still reads a record that was there, without its sum, must not take
             // half of it and half of the chunk for its value.
             let place = LogPages::next_place(point);
-            let page = || space.page_lock(&place).lock(&*pool.environment);
+            let page = || space.supply().page_lock(&place).lock(&*pool.environment);
             let _page = pool.pmem.is_journaled().then(page);
             let (location, all) = LogPages::write_chunk(pool, point, &chunk);
             chunks.push(all);

@@ -113,7 +113,7 @@ pub(crate) trait BlockView: Codec {
 
     // ---- looking -------------------------------------------------------------------------------
 
-    /// Whether a block of the pool, flags aside, is as [`format`](Self::format) leaves it.
+    /// Whether a block of the pool, its other flags aside, is as [`format`](Self::format) leaves it.
     fn is_blank<P: Pmem>(&self, pool: &Pool<P>, block: u64) -> bool;
 
     /// Whether nothing in a block is live, and nothing in it is damaged.

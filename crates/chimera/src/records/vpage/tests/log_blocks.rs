@@ -31,8 +31,7 @@ fn a_formatted_block_has_its_flags_and_empty_logs() {
                 (8..PAGE).all(|it| byte(page * PAGE + it) == if is_head(it) { 0 } else { 0x77 })
             );
         }
-        assert!(pages.is_empty(pool, block));
-        assert_eq!(pages.is_blank(pool, block), count == 3);
+        assert!(pages.is_empty(pool, block) && pages.is_blank(pool, block));
         let room = BLOCK / count - 8;
         let units = u32::try_from(room / 8).unwrap();
         assert!(pages.has_room(pool, block, units) && !pages.has_room(pool, block, units + 1));
