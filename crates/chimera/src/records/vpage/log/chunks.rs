@@ -186,13 +186,18 @@ impl LogPages {
         record: &Record,
         into: &mut Vec<u8>,
     ) -> bool {
-        into.clear();
+        let mut end = 0;
         let is_whole = self.for_chunks(pool, record, |chunk| {
-            let before = into.len();
-            into.resize(before + chunk.length, 0);
-            pool.pmem.read(chunk.bytes, &mut into[before..]);
+            let start = end;
+            end += chunk.length;
+            // What the last value has left there need not be zero first.
+            if into.len() < end {
+                into.resize(end, 0);
+            }
+            pool.pmem.read(chunk.bytes, &mut into[start..end]);
             true
         });
+        into.truncate(end);
         is_whole && Self::is_still_live(pool, record)
     }
 
