@@ -149,3 +149,21 @@ fn loom_no_pending_entry_changes_a_page_that_was_given_back() {
         }
     });
 }
+
+/// As `Journal::write_new` in a shared place, beside a thread that flushes a word of what was there: either its entry is seen,
+/// and the page passes the journal, or the entry has what is new. Else a checkpoint would write older content over it.
+#[test]
+fn loom_lines_go_to_their_place_unless_an_older_entry_has_other_content() {
+    check(|| {
+        let page = Page::new();
+        let stray = thread::spawn({
+            let page = page.clone();
+            move || page.append()
+        });
+        page.store(2);
+        fence(Ordering::SeqCst);
+        let is_named = page.appended.load(Ordering::Relaxed) > 0;
+        let said = stray.join().expect("no panic");
+        assert!(is_named || said == 2, "the entry has {said}, and nobody saw it");
+    });
+}

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use chimera_pmem::environment::File;
-use chimera_pmem::{CACHE_LINE, Extent, Medium, Pmem, Site};
+use chimera_pmem::{CACHE_LINE, Extent, Fenced, Medium, Pmem, Site};
 
 /// Stores of an engine, to bytes that are its own.
 pub(crate) const ENGINE: Site = Site::new("test.engine");
@@ -32,6 +32,8 @@ pub(crate) enum LeftOut {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Flush(Range<u64>),
+    /// The next flush to be of what is new in a place that is shared.
+    Shared,
     Fence,
     /// To load lines ahead of use: for reading, and for writing.
     Ahead(Range<u64>),
@@ -385,6 +387,11 @@ impl Pmem for Media {
 
     fn zero(&self, range: Extent, site: Site) {
         self.copy(range, &vec![0; range.length() as usize], site);
+    }
+
+    fn flush_new_shared(&self, range: Extent, _emptied: Fenced, site: Site) {
+        self.state().note(Asked::Shared);
+        self.flush(range, site);
     }
 
     fn flush(&self, range: Extent, site: Site) {

@@ -1,5 +1,7 @@
 //! Values that are spilled to chunks, each in a block that is one page.
 
+use chimera_pmem::Fenced;
+
 use super::logs::{BLOCK, PAGE, SPAN, fixture, key, line, lines, put_spans, value};
 use super::*;
 use crate::pool::Location;
@@ -217,6 +219,33 @@ fn under_a_journal_the_log_ends_behind_a_chunk_before_it_is_written() {
         let chunk = Chunk { record, name: NAME, next: None, position: 0, bytes: &bytes };
         LogPages::write_chunk(&fixture.pool, &mut point, &chunk);
         assert_eq!(fixture.usage(block)[2], damaged, "{left_out:?}");
+    }
+}
+
+/// What leads to the bytes passes the journal, and others may yet flush words of records that were in the block before.
+#[test]
+fn in_an_emptied_block_the_bytes_of_a_chunk_are_new_in_a_shared_place() {
+    let fixture = fixture();
+    fixture.media.set_journaled();
+    let mut point = chunk_point(&fixture);
+    let at = fixture.page_at(point.block.unwrap(), 0);
+    let record = Place { block: 0, page: 0, slot: 1, page_at: 0, record_at: 8 }.location();
+    let bytes = value(1, 104);
+    let chunk = Chunk { record, name: NAME, next: None, position: 0, bytes: &bytes };
+    for emptied in [None, Some(Fenced::default())] {
+        point.log.tail = 8;
+        point.emptied = emptied;
+        // The log ends there already.
+        fixture.media.store_u64(at + 152, 0, SITE);
+        let write = || LogPages::write_chunk(&fixture.pool, &mut point, &chunk);
+        let asked = fixture.media.watch(write).1;
+        let expected = if emptied.is_none() {
+            vec![Asked::Flush(lines(at + 8, 144))]
+        } else {
+            let fields = Asked::Flush(lines(at + 8, 40));
+            vec![fields, Asked::Shared, Asked::Flush(lines(at + 48, 104))]
+        };
+        assert_eq!(asked, expected);
     }
 }
 
