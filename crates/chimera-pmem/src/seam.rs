@@ -237,10 +237,18 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     }
 
     /// As [`flush_new`](Self::flush_new), where other threads may flush lines of the place at any time: those that have just
-    /// seen what was there before `emptied`. Pages with such lines pass the journal.
+    /// seen what was there before `emptied`. Pages with such lines pass the journal, and so do pages of which the caller has
+    /// flushed lines since, unless these are [beside](Self::flush_beside_new) new ones.
     #[inline(always)]
     fn flush_new_shared(&self, range: Extent, emptied: Fenced, site: Site) {
         self.flush_new(range, emptied, site);
+    }
+
+    /// As [`flush`](Self::flush), of lines beside such that are [new in a shared place](Self::flush_new_shared): none of them is
+    /// flushed as new before the place is emptied again. So they keep no others of their pages from their place.
+    #[inline(always)]
+    fn flush_beside_new(&self, range: Extent, site: Site) {
+        self.flush(range, site);
     }
 
     /// How much all threads have fenced so far, where a journal counts it. What is fenced later is not before it.

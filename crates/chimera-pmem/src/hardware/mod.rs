@@ -184,6 +184,14 @@ impl Hardware {
         journal.mark_new(range, emptied, is_shared);
     }
 
+    /// As [`mark`](Self::mark), of lines beside new ones.
+    #[inline(never)]
+    fn mark_beside_new(&self, journal: &Journal, range: Extent) {
+        // As in `mark_new`.
+        let _ = self.words(range.offset(), range.length());
+        journal.mark_beside_new(range);
+    }
+
     /// Appends what this thread has flushed to the journal.
     #[inline(never)]
     fn append(&self) {
@@ -502,6 +510,14 @@ impl Pmem for Hardware {
     fn flush_new_shared(&self, range: Extent, emptied: Fenced, site: Site) {
         match self.journal() {
             Some(journal) => self.mark_new(journal, range, emptied, true),
+            None => self.flush(range, site),
+        }
+    }
+
+    #[inline]
+    fn flush_beside_new(&self, range: Extent, site: Site) {
+        match self.journal() {
+            Some(journal) => self.mark_beside_new(journal, range),
             None => self.flush(range, site),
         }
     }

@@ -185,6 +185,11 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         self.record(|recorder, models| recorder.flush(models, range.lines()));
     }
 
+    fn flush_beside_new(&self, range: Extent, site: Site) {
+        self.inner.flush_beside_new(range, site);
+        self.record(|recorder, models| recorder.flush(models, range.lines()));
+    }
+
     fn fenced(&self) -> Fenced {
         self.inner.fenced()
     }

@@ -93,6 +93,16 @@ impl Journal {
         marks::with(&self.me, |marks| marks.runs.push(run));
     }
 
+    /// As [`mark`](Self::mark), of lines beside new ones.
+    #[inline]
+    pub(crate) fn mark_beside_new(&self, range: Extent) {
+        let lines = range.lines();
+        if !lines.is_empty() {
+            let run = Run { first: lines.start, count: lines.end - lines.start };
+            marks::with(&self.me, |marks| marks.beside.push(run));
+        }
+    }
+
     /// Appends the lines that the calling thread has flushed since it was here last. `read` copies the
     /// content of a line, given its offset.
     ///
@@ -103,15 +113,14 @@ impl Journal {
     /// full, and when pages take far more memory than they may.
     pub(crate) fn append(&self, read: impl Fn(u64, &mut [u8])) {
         marks::with(&self.me, |marks| {
-            if marks.runs.is_empty() && marks.new.is_empty() {
+            if marks.is_empty() {
                 return;
             }
             match self.append_marks(marks, &read) {
                 Ok(end) => marks.last = marks.last.max(end),
                 Err(error) => self.fail(&error),
             }
-            marks.runs.clear();
-            marks.new.clear();
+            marks.clear();
         });
     }
 
@@ -121,16 +130,22 @@ impl Journal {
         marks: &mut marks::Marks,
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<u64> {
-        let marks::Marks { runs, new, .. } = marks;
-        if !new.is_empty() && !self.has_failed.load(Ordering::Acquire) {
-            self.write_new(new, runs, read)?;
+        if !marks.new.is_empty() && !self.has_failed.load(Ordering::Acquire) {
+            self.write_new(&mut marks.new, &mut marks.beside, read)?;
         }
-        marks::join(runs);
-        self.append_runs(Left { direct: new.written(), runs, cut: 0 }, read)
+        let is_apart = marks.gather();
+        let marks::Marks { runs, new, others, .. } = marks;
+        let left = Left { direct: new.written(), runs, cut: 0 };
+        self.append_runs(left, is_apart.then_some(others), read)
     }
 
-    /// Where the last entry ended.
-    fn append_runs(&self, mut left: Left<'_>, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {
+    /// Where the last entry ended. `others` are the lines that are neither new nor beside such, where not all are.
+    fn append_runs(
+        &self,
+        mut left: Left<'_>,
+        others: Option<&[Run]>,
+        read: &impl Fn(u64, &mut [u8]),
+    ) -> io::Result<u64> {
         let mut end = 0;
         while !left.is_empty() {
             self.bound_pages()?;
@@ -147,7 +162,7 @@ impl Journal {
                 self.make_room(bytes)?;
                 continue;
             }
-            end = self.write_entry(&mut tail, read)?;
+            end = self.write_entry(&mut tail, others, read)?;
         }
         Ok(end)
     }
@@ -157,14 +172,29 @@ impl Journal {
     /// The pages of its lines are named before the lines are read: see `pages`. Word 0 goes last, over the end
     /// mark of the entry before. So a process that is killed here leaves a whole entry or none, and an end mark behind
     /// the last one either way.
-    fn write_entry(&self, tail: &mut Tail, read: &impl Fn(u64, &mut [u8])) -> io::Result<u64> {
+    fn write_entry(
+        &self,
+        tail: &mut Tail,
+        others: Option<&[Run]>,
+        read: &impl Fn(u64, &mut [u8]),
+    ) -> io::Result<u64> {
         let Tail { plan, buffer, ring } = tail;
         let position = self.tail_at.load(Ordering::Relaxed);
         let place = Place { journal_id: self.header.journal_id, position, synced: self.durable() };
         if let Some(pages) = self.pages.get() {
-            let end = position + plan.bytes() as u64;
-            let named = plan.runs().map(|run| (run.first * CACHE_LINE, run.count * CACHE_LINE));
-            named.for_each(|(at, length)| pages.name(at, length, end));
+            let (end, reached) = (position + plan.bytes() as u64, self.start_at());
+            let bytes = |run: &Run| (run.first * CACHE_LINE, run.count * CACHE_LINE);
+            let name = |(at, length)| pages.name(at, length, end);
+            let beside = |(at, length)| pages.name_beside_new(at, length, end, reached);
+            match others {
+                None => plan.runs().for_each(|run| name(bytes(run))),
+                Some(others) => {
+                    plan.runs().for_each(|run| beside(bytes(run)));
+                    for run in others {
+                        name(bytes(run));
+                    }
+                }
+            }
             Pages::fence_entry();
         }
         plan.encode(buffer, place, |line, into| read(line * CACHE_LINE, into));

@@ -13,8 +13,9 @@
 //! 3. **No older content goes over it.** Whoever emptied a line stores nothing to it until it has another use, and that begins
 //!    behind a `start` in force. Nobody has flushed it then and not fenced: so no pending entry before the direct one names it,
 //!    and no later one has what was there. Where others may still flush a line there, as they have just seen what is gone
-//!    now, the place is *shared*: pages of it that a pending entry names pass the journal. An entry that is not seen when that
-//!    is looked at reads its lines later, when all that is new has been stored.
+//!    now, the place is *shared*: pages of it that a pending entry of others names pass the journal. An entry that is not seen
+//!    when that is looked at reads its lines later, when all that is new has been stored. An entry of lines *beside* new ones is
+//!    none of others: none of its lines is new later.
 //! 4. **A newer one does not hide it.** What is stored to the line later passes the journal. Before a checkpoint writes that over
 //!    the line, the headers say that the lines of all entries so far were durable: nobody compares them any more.
 //! 5. Lines that no recovered entry names may be there nevertheless, like lines that a processor evicted early. The engine must not
@@ -99,30 +100,31 @@ impl Journal {
         let (first, end) = (range.offset().div_ceil(CACHE_LINE), range.end() / CACHE_LINE);
         let is_long = self.writes_new(end.saturating_sub(first) * CACHE_LINE);
         if !is_long || !self.is_written_back(emptied) {
-            return self.mark(range);
+            return if is_shared { self.mark_beside_new(range) } else { self.mark(range) };
         }
         // Lines at both ends that others may have a part in.
         let lines = range.lines();
         marks::with(&self.me, |marks| {
             let ends = [lines.start..first, end..lines.end];
             let ends = ends.into_iter().filter(|lines| !lines.is_empty());
-            marks.runs.extend(ends.map(|l| Run { first: l.start, count: l.end - l.start }));
+            let ends = ends.map(|l| Run { first: l.start, count: l.end - l.start });
+            if is_shared { &mut marks.beside } else { &mut marks.runs }.extend(ends);
             marks.new.flushed.push(Run { first, count: end - first });
             marks.new.is_shared |= is_shared;
         });
     }
 
-    /// Writes new lines to their data files; `read` copies the content of one. What may not be there goes to `runs`.
+    /// Writes new lines to their data files; `read` copies the content of one. What may not be there goes to `beside`.
     pub(super) fn write_new(
         &self,
         new: &mut NewRuns,
-        runs: &mut Vec<Run>,
+        beside: &mut Vec<Run>,
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<()> {
         if new.is_shared {
             // As in `Pages::fence_entry`: either the entry is seen that names a page, or it sees what was stored.
             fence(Ordering::SeqCst);
-            new.flushed = self.leave_named(&new.flushed, self.start_at(), runs);
+            new.flushed = self.leave_named(&new.flushed, self.start_at(), beside);
         }
         let NewRuns { flushed, written, content, .. } = new;
         for run in flushed {
@@ -150,7 +152,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The parts of runs whose pages no entry behind `since` names, as far as they are long enough. The others go to `named`.
+    /// The parts of runs whose pages no entry of others behind `since` names, as far as they are long enough. The others go to `named`.
     fn leave_named(&self, all: &[Run], since: u64, named: &mut Vec<Run>) -> Vec<Run> {
         let mut parts: Vec<(bool, Run)> = Vec::new();
         for run in all {
@@ -176,11 +178,11 @@ impl Journal {
         unnamed.into_iter().map(|(_, run)| run).collect()
     }
 
-    /// The first line behind the page of a line, and whether an entry behind `since` may name that page.
+    /// The first line behind the page of a line, and whether an entry of others behind `since` may name that page.
     fn page_of(&self, line: u64, since: u64) -> (u64, bool) {
         let Some(pages) = self.pages.get() else { return (line + 1, true) };
         let page_lines = pages.page_bytes() / CACHE_LINE;
-        let is_named = pages.is_named(line / page_lines, since);
+        let is_named = pages.is_named_by_others(line / page_lines, since);
         ((line / page_lines + 1) * page_lines, is_named && !pages.skips(steps::UNNAMED))
     }
 

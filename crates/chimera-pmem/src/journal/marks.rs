@@ -39,10 +39,40 @@ pub(super) struct Marks {
     journal: Weak<Journal>,
     /// Lines flushed since the last fence.
     pub(super) runs: Vec<Run>,
-    /// Those of them that are new in their place.
+    /// Lines flushed since then that lie beside new ones.
+    pub(super) beside: Vec<Run>,
+    /// Lines flushed since then that are new in their place.
     pub(super) new: NewRuns,
     /// Where the last entry of this thread ended.
     pub(super) last: u64,
+    /// All but the lines that are new and those beside them, where there are such.
+    pub(super) others: Vec<Run>,
+}
+
+impl Marks {
+    /// Whether the thread has flushed nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.beside.is_empty() && self.new.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        self.beside.clear();
+        self.new.clear();
+    }
+
+    /// Puts lines beside new ones to the others, once it is known which of the new ones pass the journal; whether an entry says
+    /// of some pages nothing else.
+    pub(super) fn gather(&mut self) -> bool {
+        let is_apart = !self.beside.is_empty() || !self.new.is_empty();
+        if is_apart {
+            self.others.clear();
+            self.others.extend_from_slice(&self.runs);
+            self.runs.append(&mut self.beside);
+        }
+        join(&mut self.runs);
+        is_apart
+    }
 }
 
 thread_local! {
@@ -61,8 +91,10 @@ pub(super) fn with<T>(journal: &Weak<Journal>, work: impl FnOnce(&mut Marks) -> 
             all.push(Marks {
                 journal: journal.clone(),
                 runs: Vec::new(),
+                beside: Vec::new(),
                 new: NewRuns::default(),
                 last: 0,
+                others: Vec::new(),
             });
             all.len() - 1
         });

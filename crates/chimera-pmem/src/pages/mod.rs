@@ -68,21 +68,29 @@ pub(crate) const PENDING_BYTES_MAX: u64 = 1 << 30;
 const FORGET_PAGES: u64 = 256;
 /// Positions are multiples of this.
 const POSITION_UNIT: u64 = 8;
+/// Beside the bits of a position: of the entries that name the page and may be pending, not all are
+/// [beside](crate::Pmem::flush_beside_new) what is new in its place.
+const OTHERS: u32 = 1 << 31;
 
 /// A page of a private mapping.
 #[derive(Debug, FromZeros)]
 struct Page {
     state: AtomicU32,
-    /// Low bits of the position behind the last entry that names the page, in words. An entry of an earlier round of the
-    /// bits may seem to be pending for a while. None that is pending seems not to be: they all fit in a journal.
+    /// Low bits of the position behind the last entry that names the page, in words, and [`OTHERS`]. An entry of an earlier
+    /// round of the bits may seem to be pending for a while. None that is pending seems not to be: they all fit in a journal.
     appended: AtomicU32,
 }
 
 impl Page {
     /// Whether an entry may be pending that names it. All that end at `reached` or before are written back.
     fn is_pending(&self, reached: u64) -> bool {
-        let ahead = self.appended.load(Ordering::Relaxed).wrapping_sub(low_bits(reached));
-        (1..=low_bits(PENDING_BYTES_MAX)).contains(&ahead)
+        is_behind(self.appended.load(Ordering::Relaxed), reached)
+    }
+
+    /// Whether one of those may be pending that say something else of the page than what is new in its place.
+    fn is_pending_by_others(&self, reached: u64) -> bool {
+        let appended = self.appended.load(Ordering::Relaxed);
+        appended & OTHERS > 0 && is_behind(appended, reached)
     }
 }
 
@@ -200,7 +208,17 @@ impl Pages {
     /// before [`fence_entry`](Self::fence_entry).
     pub(crate) fn name(&self, at: u64, length: u64, position: u64) {
         for number in self.touched(at, length) {
-            self.page(number).appended.store(low_bits(position), Ordering::Relaxed);
+            self.page(number).appended.store(low_bits(position) | OTHERS, Ordering::Relaxed);
+        }
+    }
+
+    /// As [`name`](Self::name), of lines beside new ones. All entries up to `reached` are written back.
+    pub(crate) fn name_beside_new(&self, at: u64, length: u64, position: u64, reached: u64) {
+        for number in self.touched(at, length) {
+            let page = self.page(number);
+            let others = if page.is_pending_by_others(reached) { OTHERS } else { 0 };
+            // Nobody else changes it: the caller has the lock.
+            page.appended.store(low_bits(position) | others, Ordering::Relaxed);
         }
     }
 
@@ -210,9 +228,9 @@ impl Pages {
         fence(Ordering::SeqCst);
     }
 
-    /// Whether an entry that ends behind `since` may name a page.
-    pub(crate) fn is_named(&self, number: u64, since: u64) -> bool {
-        self.page(number).is_pending(since)
+    /// Whether an entry that ends behind `since` may name lines of a page that are not beside new ones.
+    pub(crate) fn is_named_by_others(&self, number: u64, since: u64) -> bool {
+        self.page(number).is_pending_by_others(since)
     }
 
     /// Whether [`give_back`](Self::give_back) may succeed.
@@ -336,7 +354,13 @@ impl Pages {
 }
 
 fn low_bits(position: u64) -> u32 {
-    (position / POSITION_UNIT) as u32
+    (position / POSITION_UNIT) as u32 & !OTHERS
+}
+
+/// Whether the position that a page was named at may be behind another one.
+fn is_behind(appended: u32, reached: u64) -> bool {
+    let ahead = appended.wrapping_sub(low_bits(reached)) & !OTHERS;
+    (1..=low_bits(PENDING_BYTES_MAX)).contains(&ahead)
 }
 
 impl fmt::Debug for Pages {

@@ -58,6 +58,7 @@ mod segment;
 pub(crate) mod small;
 mod storage;
 mod superblock;
+mod write_back;
 
 use std::io;
 use std::path::Path;
@@ -78,7 +79,6 @@ pub(crate) use open::NewPool;
 pub(crate) use options::PoolOptions;
 pub use outline::StoreOutline;
 pub(crate) use reserve::{Purpose, Reserve};
-pub(crate) use storage::SYSTEM_PAGE_BYTES;
 pub(crate) use superblock::{Closing, PoolGeometry, Superblock};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -63,7 +63,8 @@ pub(crate) fn change<P: Pmem>(pool: &Pool<P>, block: u64, set: u32, clear: u32) 
             Err(now) => found = now,
         }
     }
-    pool.pmem.flush(pool.extent(at, 8), sites::FLAGS);
+    // No record or chunk has bytes of its own in this line.
+    pool.pmem.flush_beside_new(pool.extent(at, 8), sites::FLAGS);
     pool.pmem.fence(sites::FLAGS);
     Ok(())
 }

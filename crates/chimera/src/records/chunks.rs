@@ -108,7 +108,7 @@ impl Chunk<'_> {
         match emptied {
             // The fields lead to the bytes: they pass the journal, and so does the line that they share.
             Some(emptied) => {
-                pool.pmem.flush(pool.extent(at, BYTES_AT), site);
+                pool.pmem.flush_beside_new(pool.extent(at, BYTES_AT), site);
                 let bytes = pool.extent(at + BYTES_AT, span(length) - BYTES_AT);
                 pool.pmem.flush_new_shared(bytes, emptied, site);
             }

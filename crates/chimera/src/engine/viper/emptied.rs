@@ -1,20 +1,18 @@
 //! Blocks for large values on plain files. What lies where nothing was goes to its place ahead of the journal
 //! ([`Pmem::flush_new_shared`]). So a block in which nothing is live any more is emptied before it is needed, and it is used
-//! again once that is written back. Until then fresh blocks are taken, as long as few others wait.
+//! again once that is written back. Until then fresh blocks are taken, as long as few others wait; then who needs one writes
+//! it back.
 
-use chimera_pmem::Pmem;
+use chimera_pmem::{CACHE_LINE, Pmem};
 
 use super::supply::{Supply, Taken};
-use crate::pool::{Purpose, SYSTEM_PAGE_BYTES};
+use crate::pool::Purpose;
 use crate::records::block_flags;
 use crate::records::vpage::Pages;
+use crate::types::error::Result;
 
 /// Blocks that are emptied when one is needed: more than one, so that none are left when all values are overwritten.
 const EMPTIED_AT_ONCE: u64 = 2;
-/// Emptied blocks take one part in so many of the blocks in use, at most, and from the least to the most bytes.
-const WAITING_PART: u64 = 4;
-const WAITING_BYTES_MIN: u64 = 4 << 20;
-const WAITING_BYTES_MAX: u64 = 64 << 20;
 
 impl<P: Pmem, V: Pages> Supply<P, V> {
     /// Whether values that go to blocks of these flags go to their place ahead of the journal.
@@ -24,14 +22,25 @@ impl<P: Pmem, V: Pages> Supply<P, V> {
             return false;
         }
         let pool = &self.core().pool;
-        // The first page of a block passes the journal with its flags.
-        let most = pool.map.block_bytes.saturating_sub(SYSTEM_PAGE_BYTES);
+        // The first line of a block has its flags.
+        let most = pool.map.block_bytes.saturating_sub(CACHE_LINE);
         pool.pmem.journal().is_some_and(|journal| journal.writes_new(most))
     }
 
     /// Whether fresh blocks are taken rather than those in which nothing is live: few wait to be written back.
     pub(super) fn may_wait(&self) -> bool {
         self.blocks().emptied() < self.waiting_max()
+    }
+
+    /// Writes back that blocks were emptied, and takes one.
+    ///
+    /// # Errors
+    /// As [`Pool::write_back`](crate::pool::Pool::write_back).
+    #[cold]
+    pub(super) fn take_written_back(&self, flags: u32) -> Result<Option<Taken>> {
+        let pool = &*self.core().pool;
+        pool.pmem.journal().map_or(Ok(()), |journal| pool.write_back(journal))?;
+        Ok(self.take_emptied(flags))
     }
 
     /// A block in which nothing was left, as is written back, if there is one.
@@ -59,7 +68,7 @@ impl<P: Pmem, V: Pages> Supply<P, V> {
         }
     }
 
-    fn empty_if_unused(&self, block: u64, flags: u32) -> crate::Result<bool> {
+    fn empty_if_unused(&self, block: u64, flags: u32) -> Result<bool> {
         let is_empty = self.pages().is_empty(&self.core().pool, block);
         if !is_empty || self.blocks().is_damaged(block) {
             return Ok(false);
@@ -80,8 +89,6 @@ impl<P: Pmem, V: Pages> Supply<P, V> {
     /// Most blocks that wait.
     fn waiting_max(&self) -> u64 {
         let pool = &self.core().pool;
-        let block_bytes = pool.map.block_bytes;
-        let part = pool.used_blocks() / WAITING_PART;
-        part.clamp(WAITING_BYTES_MIN / block_bytes, WAITING_BYTES_MAX / block_bytes)
+        pool.waiting_bytes_max() / pool.map.block_bytes
     }
 }

@@ -353,6 +353,9 @@ impl<P: Pmem, V: Pages> Space<P, V> {
                 return Ok(taken);
             }
             keeps_empty = self.supply.may_wait();
+            if !keeps_empty && let Some(taken) = self.supply.take_written_back(flags)? {
+                return Ok(taken);
+            }
         }
         let block = loop {
             let tries = if starved == 0 { REUSED_TRIES } else { u64::MAX };

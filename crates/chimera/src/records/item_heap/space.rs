@@ -5,10 +5,11 @@ mod evacuation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use chimera_pmem::Fenced;
+use chimera_pmem::{Extent, Fenced};
 
 use super::layout::UNIT_BYTES;
 use super::units::Units;
+use super::waiting::Waiting;
 use crate::pool::runs::Run;
 pub(crate) use evacuation::SparseRun;
 
@@ -31,6 +32,8 @@ pub(super) struct Space {
     is_found_condemned: bool,
     /// Blocks of all fresh runs that were ever added.
     fresh_blocks: u32,
+    /// Room of items that were freed; its units are taken.
+    waiting: Waiting,
 }
 
 #[derive(Debug)]
@@ -152,6 +155,33 @@ impl Space {
         (is_empty && self.current != Some(start)).then(|| self.remove(start)).flatten()
     }
 
+    /// Has the room of an item wait that nothing led to when `emptied` was fenced; `false` where it is to be
+    /// [freed](Self::free). Bytes that waited before, and that wait now.
+    pub(super) fn wait(&mut self, room: Extent, emptied: Fenced) -> Option<(u64, u64)> {
+        let run = self.start_of(room.offset()).and_then(|start| self.runs.get(&start))?;
+        // In a run that was found it may never have been marked, and be taken for another item once the run is open.
+        if !run.is_open() || run.is_condemned {
+            return None;
+        }
+        let before = self.waiting.bytes();
+        self.waiting.add(room, emptied);
+        Some((before, self.waiting.bytes()))
+    }
+
+    /// Frees what waits, from the front on, as far as it `may` be used again. The runs in which nothing is left.
+    pub(super) fn release(&mut self, may: impl Fn(Fenced) -> bool) -> Vec<Run> {
+        let mut empty = Vec::new();
+        while let Some((emptied, room)) = self.waiting.take(&may) {
+            empty.extend(self.free(room.offset(), room.length(), emptied));
+        }
+        empty
+    }
+
+    /// Bytes that wait.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.waiting.bytes()
+    }
+
     /// Marks so many bytes at `at` as taken: in a run that was found. In a fresh one they are. `false` when they do not
     /// lie in one run, or one of them is taken already.
     pub(super) fn mark(&mut self, at: u64, bytes: u64) -> bool {
@@ -209,11 +239,12 @@ impl Space {
         self.runs.iter().map(move |(start, run)| *start..*start + bytes(run))
     }
 
-    /// Runs, units of all, and units that are taken.
+    /// Runs, units of all, and units that are taken: what waits is free.
     pub(super) fn counts(&self) -> (u64, u64, u64) {
         let units = self.runs.values().map(|run| u64::from(run.units.count())).sum();
-        let used = self.runs.values().map(|run| u64::from(run.units.used())).sum();
-        (self.runs.len() as u64, units, used)
+        let used: u64 = self.runs.values().map(|run| u64::from(run.units.used())).sum();
+        let waiting = self.waiting.units();
+        (self.runs.len() as u64, units, used.saturating_sub(waiting))
     }
 
     /// Blocks of all fresh runs that were ever added.

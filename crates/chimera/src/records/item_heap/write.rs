@@ -1,6 +1,6 @@
 //! Writing items, and room for them.
 
-use chimera_pmem::{CACHE_LINE, Extent, Pmem};
+use chimera_pmem::{CACHE_LINE, Extent, Fenced, Pmem};
 
 use super::layout::{UNIT_BYTES, encode, key_at, span, value_at};
 use super::space::Search;
@@ -41,14 +41,14 @@ impl<P: Pmem> ItemHeap<P> {
         at.map(|at| self.taken(at, bytes))
     }
 
-    /// Takes room for an item with these lengths, in a fresh run; where there is none wherever there is room. Where
-    /// `is_sparing` the run is not longer than all fresh ones before, unless the item needs it.
+    /// Takes room for an item with these lengths that waited and is written back, else in a fresh run; where there is none
+    /// wherever there is room. Where `is_sparing` the run is not longer than all fresh ones before, unless the item needs it.
     ///
     /// # Errors
-    /// `PoolFull` with nothing changed.
+    /// `PoolFull` with nothing changed; when the journal fails.
     ///
     /// # Cost
-    /// What a run costs.
+    /// What a run costs; a checkpoint where much waits to be written back.
     #[cold]
     pub(crate) fn grow(
         &self,
@@ -57,13 +57,18 @@ impl<P: Pmem> ItemHeap<P> {
         is_sparing: bool,
     ) -> Result<Extent> {
         let (pool, bytes) = (&self.pool, span(self.layout, key_bytes, value_bytes));
+        if let Some(at) = self.take_written_back(units(bytes))? {
+            return Ok(self.taken(at, bytes));
+        }
         let need = (bytes.next_multiple_of(UNIT_BYTES) + CACHE_LINE).div_ceil(pool.map.block_bytes);
         let most = if is_sparing { lock(&self.space).fresh_blocks().max(1) } else { u32::MAX };
         let usual = (need as u32).max(self.run_blocks.min(most));
         // Runs without items that are too small for this one: they may be room for its run.
-        self.give_back_empty();
+        let empty = lock(&self.space).remove_empty();
+        self.give_back_all(empty);
         let mut taken = pool.take_bare_run(self.kind, usual);
         if taken.is_err() {
+            self.release(|_| true);
             if let Some(at) = lock(&self.space).take(units(bytes), Search::Everywhere) {
                 return Ok(self.taken(at, bytes));
             }
@@ -77,16 +82,19 @@ impl<P: Pmem> ItemHeap<P> {
         Ok(self.taken(at, bytes))
     }
 
-    /// Gives back the runs without items. `false` when there are none.
+    /// Gives back the runs without items; what waits to be written back is room. `false` when there are none.
     ///
     /// # Cost
     /// What freeing them costs.
     pub(crate) fn give_back_empty(&self) -> bool {
-        let empty = lock(&self.space).remove_empty();
+        let empty = {
+            let mut space = lock(&self.space);
+            let mut empty = space.release(|_| true);
+            empty.extend(space.remove_empty());
+            empty
+        };
         let is_any = !empty.is_empty();
-        for run in empty {
-            self.give_back(run);
-        }
+        self.give_back_all(empty);
         is_any
     }
 
@@ -105,11 +113,26 @@ impl<P: Pmem> ItemHeap<P> {
     }
 
     /// Frees the room of an item that nothing durable leads to. Returns the run that it was the last one of: to be freed.
+    /// The room of a large one waits to be written back, where there is a journal.
     #[inline]
     pub(crate) fn free(&self, room: Extent) -> Option<Run> {
         self.pool.pmem.withdrawn(room);
         let emptied = self.pool.pmem.fenced();
+        if self.waits(room) {
+            return self.free_large(room, emptied);
+        }
         lock(&self.space).free(room.offset(), room.length(), emptied)
+    }
+
+    #[cold]
+    fn free_large(&self, room: Extent, emptied: Fenced) -> Option<Run> {
+        let mut space = lock(&self.space);
+        let Some((before, after)) = space.wait(room, emptied) else {
+            return space.free(room.offset(), room.length(), emptied);
+        };
+        drop(space);
+        self.write_back_at_half(before, after);
+        None
     }
 
     /// Writes an item of `key`, which has this hash, into its room.

@@ -60,7 +60,7 @@ impl LogPages {
         point.log.tail += chunks::span(chunk.bytes.len() as u64);
         debug_assert!(point.log.tail <= point.log.end, "the chunk fits");
         if point.log.tail < point.log.end {
-            Self::end_ahead(pool, point.page_at + point.log.tail);
+            Self::end_ahead(pool, point.page_at + point.log.tail, point.emptied.is_some());
         }
         let all = chunk.write(pool, place.record_at, point.emptied, sites::RECORD);
         debug_assert!(place.record_at >= place.page_at + LOG_AT, "in the log");

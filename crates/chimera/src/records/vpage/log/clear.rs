@@ -39,17 +39,22 @@ impl LogPages {
     }
 
     /// Makes the word at an offset zero, durably, where a log is to end behind a chunk: a chunk and a word of its own are not
-    /// ordered by one fence. Under a journal alone: elsewhere the rest of the block [is zero](Self::clear_rest).
+    /// ordered by one fence. Under a journal alone: elsewhere the rest of the block [is zero](Self::clear_rest). It
+    /// `is_beside_new` where chunks are new in their place.
     ///
     /// # Cost
     /// 1 line and 1 fence, in a block that was in use before.
-    pub(super) fn end_ahead<P: Pmem>(pool: &Pool<P>, at: u64) {
+    pub(super) fn end_ahead<P: Pmem>(pool: &Pool<P>, at: u64, is_beside_new: bool) {
         let is_zero = !pool.pmem.is_journaled() || pool.pmem.load_u64(at) == 0;
         if is_zero || pool.pmem.skips(END_AHEAD) {
             return;
         }
         pool.pmem.store_u64(at, 0, sites::REUSE);
-        pool.pmem.flush(pool.extent(at, 8), sites::REUSE);
+        if is_beside_new {
+            pool.pmem.flush_beside_new(pool.extent(at, 8), sites::REUSE);
+        } else {
+            pool.pmem.flush(pool.extent(at, 8), sites::REUSE);
+        }
         pool.pmem.fence(sites::REUSE);
     }
 

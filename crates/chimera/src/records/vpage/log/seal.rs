@@ -132,6 +132,12 @@ impl LogPages {
         PageWord::open(flags).store(pool, part.at, site);
         let log = pool.extent(part.at + LOG_AT, 8);
         pool.pmem.zero(log, site);
-        pool.pmem.flush(pool.extent(part.at, LOG_AT + 8), site);
+        let head = pool.extent(part.at, LOG_AT + 8);
+        if part.number == 0 {
+            // The bytes of a chunk begin in the next line, at the earliest.
+            pool.pmem.flush_beside_new(head, site);
+        } else {
+            pool.pmem.flush(head, site);
+        }
     }
 }

@@ -1,0 +1,103 @@
+//! [`Waiting`]: room of large items that were freed lately. It is used again once it is written back, so that the next item goes
+//! to its place ahead of the journal. In DRAM alone.
+
+use std::collections::VecDeque;
+
+use chimera_pmem::{Extent, Fenced, Pmem};
+
+use super::ItemHeap;
+use super::layout::UNIT_BYTES;
+use super::space::Search;
+use crate::pool::runs::Run;
+use crate::sync::lock;
+use crate::types::error::Result;
+
+/// Room that waits to be written back, what was freed first at the front.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    rooms: VecDeque<(Fenced, Extent)>,
+    bytes: u64,
+    units: u64,
+}
+
+impl Waiting {
+    /// Adds room that nothing led to when `emptied` was fenced.
+    pub(super) fn add(&mut self, room: Extent, emptied: Fenced) {
+        self.bytes += room.length();
+        self.units += room.length().div_ceil(UNIT_BYTES);
+        self.rooms.push_back((emptied, room));
+    }
+
+    /// Takes the room off the front, if it `may` be used again.
+    pub(super) fn take(&mut self, may: impl FnOnce(Fenced) -> bool) -> Option<(Fenced, Extent)> {
+        if !self.rooms.front().is_some_and(|(emptied, _)| may(*emptied)) {
+            return None;
+        }
+        let first = self.rooms.pop_front()?;
+        self.bytes -= first.1.length();
+        self.units -= first.1.length().div_ceil(UNIT_BYTES);
+        Some(first)
+    }
+
+    /// Bytes of all of it.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Units of all of it.
+    pub(super) fn units(&self) -> u64 {
+        self.units
+    }
+}
+
+impl<P: Pmem> ItemHeap<P> {
+    /// Whether room of an item waits when it is freed: an item there would go to its place ahead of the journal.
+    #[inline(always)]
+    pub(super) fn waits(&self, room: Extent) -> bool {
+        self.pool.pmem.journal().is_some_and(|journal| journal.writes_new(room.length()))
+    }
+
+    /// Has what waits written back in the background, if that has just become half of what may.
+    #[cold]
+    pub(super) fn write_back_at_half(&self, before: u64, after: u64) {
+        let half = self.pool.waiting_bytes_max() / 2;
+        if (before..after).contains(&half)
+            && let Some(journal) = self.pool.pmem.journal()
+        {
+            journal.write_back_soon();
+        }
+    }
+
+    /// Takes so many units of what waited and is written back. Where as much waits as may, writes it back.
+    ///
+    /// # Errors
+    /// As [`write_back`](crate::pool::Pool::write_back).
+    pub(super) fn take_written_back(&self, need: u32) -> Result<Option<u64>> {
+        let Some(journal) = self.pool.pmem.journal() else { return Ok(None) };
+        let waiting = || lock(&self.space).waiting_bytes();
+        if waiting() == 0 {
+            return Ok(None);
+        }
+        self.release(|emptied| journal.is_written_back(emptied));
+        let take = || lock(&self.space).take(need, Search::Usual);
+        let taken = take();
+        if taken.is_some() || waiting() < self.pool.waiting_bytes_max() {
+            return Ok(taken);
+        }
+        self.pool.write_back(journal)?;
+        self.release(|emptied| journal.is_written_back(emptied));
+        Ok(take())
+    }
+
+    /// What waits is room again, from the front on, as far as it `may` be. Gives back the runs in which nothing is left.
+    pub(super) fn release(&self, may: impl Fn(Fenced) -> bool) {
+        let empty = lock(&self.space).release(may);
+        self.give_back_all(empty);
+    }
+
+    pub(super) fn give_back_all(&self, runs: Vec<Run>) {
+        for run in runs {
+            self.give_back(run);
+        }
+    }
+}
