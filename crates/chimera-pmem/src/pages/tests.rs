@@ -248,3 +248,25 @@ fn clean_pages_are_let_go_of_and_others_stay() {
     mapped.store(0, 3);
     assert_eq!(mapped.pages.private_bytes(), 3 * PAGE, "pages are free for writers again");
 }
+
+/// Positions have 31 bits of words here, an entry of others the bit above them.
+#[test]
+fn who_named_a_page_is_known_until_that_is_written_back_in_any_round_of_the_bits() {
+    let mapped = Mapped::new();
+    let pages = &mapped.pages;
+    mapped.store(0, 1);
+    let round = POSITION_UNIT << 31;
+    for start in [0, round - 16, round, 5 * round - 8, (5 * round) + (round / 2)] {
+        pages.name(0, 8, start + 8);
+        pages.name_beside_new(8, 8, start + 16, start);
+        assert!(pages.is_named_by_others(0, start), "{start}");
+        assert!(!pages.is_named_by_others(0, start + 16), "{start}");
+        assert!(!pages.may_give_back(0, start) && pages.may_give_back(0, start + 16), "{start}");
+        pages.name_beside_new(8, 8, start + 24, start + 16);
+        assert!(!pages.is_named_by_others(0, start + 16), "{start}");
+        assert!(!pages.may_give_back(0, start + 16) && pages.may_give_back(0, start + 24));
+        let last = start + PENDING_BYTES_MAX;
+        pages.name(0, 8, last);
+        assert!(pages.is_named_by_others(0, start), "{start}: as many as can be pending");
+    }
+}

@@ -392,6 +392,64 @@ fn pages_that_a_pending_entry_names_pass_the_journal() {
     assert!(written_back(&stage, 1024, 11 << 10) == [8; 11 << 10]);
 }
 
+/// Flushes a word as one beside new lines.
+fn put_beside(memory: &Hardware, at: u64, value: u64) {
+    memory.store_u64(at, value, SITE);
+    memory.flush_beside_new(memory.check(at, 8).unwrap(), SITE);
+    memory.fence(SITE);
+}
+
+/// The fields of a chunk, and where it ends: what is new behind them in their page goes to its place.
+#[test]
+fn lines_beside_new_ones_keep_none_from_their_place() {
+    let stage = stage(GROUP);
+    let Stage { pool, .. } = &stage;
+    pool.journal().write_new_from(512);
+    put_beside(&pool.memory, 0, 1);
+    // Its first line and its last one are beside new ones, too.
+    put_new_shared(&pool.memory, 64 + 8, &[7; 1024]);
+    put_new_shared(&pool.memory, 64 + 8 + 1024, &[8; 1024]);
+    assert_eq!(pool.journal().figures().direct_bytes, 2 * (1024 - 64));
+    let left = written_back(&stage, 0, 4096);
+    assert_eq!(left[..8], 1_u64.to_le_bytes());
+    assert!(left[72..1096] == [7; 1024] && left[1096..2120] == [8; 1024]);
+}
+
+/// A word of others stays in their entry, however many entries behind it have lines beside new ones.
+#[test]
+fn an_entry_of_others_counts_until_the_page_is_written_back() {
+    let stage = stage(GROUP);
+    let Stage { pool, .. } = &stage;
+    pool.journal().write_new_from(512);
+    pool.put(1024, 1);
+    put_beside(&pool.memory, 0, 1);
+    put_new_shared(&pool.memory, 1024, &[7; 1024]);
+    assert_eq!(pool.journal().figures().direct_bytes, 0);
+    assert!(written_back(&stage, 1024, 1024) == [7; 1024]);
+    // In the same entry, too.
+    pool.memory.flush_beside_new(pool.memory.check(0, 8).unwrap(), SITE);
+    pool.put(64, 1);
+    put_new_shared(&pool.memory, 1024, &[8; 1024]);
+    assert_eq!(pool.journal().figures().direct_bytes, 0);
+    assert!(written_back(&stage, 1024, 1024) == [8; 1024]);
+    put_beside(&pool.memory, 0, 2);
+    put_new_shared(&pool.memory, 1024, &[9; 1024]);
+    assert_eq!(pool.journal().figures().direct_bytes, 1024);
+    assert!(written_back(&stage, 1024, 1024) == [9; 1024]);
+}
+
+#[test]
+fn a_page_of_lines_beside_new_ones_is_given_back_when_they_are_written_back() {
+    let Stage { pool, .. } = stage(GROUP);
+    let journal = pool.journal();
+    journal.limit_pages(0);
+    put_beside(&pool.memory, 0, 1);
+    assert_eq!(journal.page_figures().private_bytes, 4096);
+    journal.checkpoint().unwrap();
+    assert_eq!(journal.page_figures().private_bytes, 0);
+    assert_eq!(pool.memory.load_u64(0), 1);
+}
+
 #[test]
 fn a_part_that_is_short_beside_such_a_page_passes_the_journal() {
     let stage = stage(GROUP);

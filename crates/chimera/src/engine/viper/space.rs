@@ -86,9 +86,9 @@ impl Client {
             && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
     }
 
-    /// From now on values that fit lie beside their keys.
-    pub(super) fn keep_whole(&mut self) {
-        self.keeps_whole = true;
+    /// Whether values that fit lie beside their keys from now on; whether they did.
+    pub(super) fn keep_whole(&mut self, keeps: bool) -> bool {
+        std::mem::replace(&mut self.keeps_whole, keeps)
     }
 
     /// The client of the mover, which makes room for others.

@@ -216,8 +216,8 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         written
     }
 
-    /// As [`write`](Self::write) where there was no block for a chunk: the value lies beside its key,
-    /// and those of the session that fit do so from now on.
+    /// As [`write`](Self::write) where there was no block for a chunk: the value lies beside its key. Those of the session that
+    /// fit do so from now on, but for large ones.
     #[cold]
     fn write_whole(
         &self,
@@ -227,9 +227,17 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         value: NewValue<'_>,
         known: Option<Existing<'_>>,
     ) -> Result<bool> {
-        client.keep_whole();
-        let reserved = self.records.space().reserve(client, key.len(), value.bytes.len())?;
-        self.write(client, reserved, hash, key, value, known)
+        let space = self.records.space();
+        let is_large =
+            space.pages().spilling().is_some_and(|pages| pages.is_large(value.bytes.len()));
+        let before = client.keep_whole(true);
+        let reserved = space.reserve(client, key.len(), value.bytes.len());
+        let written =
+            reserved.and_then(|reserved| self.write(client, reserved, hash, key, value, known));
+        if is_large {
+            client.keep_whole(before);
+        }
+        written
     }
 
     /// As [`write_at`](Self::write_at), with the value in chunks, whose descriptor lies beside the key.

@@ -56,6 +56,16 @@ impl HeapRun {
         Self { run, units, is_found, is_condemned: false, is_evacuating: false, emptied }
     }
 
+    /// Frees so many bytes `at` bytes behind its first unit, unless no item begins there.
+    fn free(&mut self, at: u64, bytes: u64, emptied: Fenced) {
+        // Two threads may come in the other order.
+        self.emptied = self.emptied.max(emptied);
+        if !self.is_condemned {
+            let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+            self.units.free((at / UNIT_BYTES) as u32, units);
+        }
+    }
+
     /// Whether room is taken in it.
     fn is_open(&self) -> bool {
         !self.is_found && !self.is_evacuating
@@ -143,13 +153,7 @@ impl Space {
     pub(super) fn free(&mut self, at: u64, bytes: u64, emptied: Fenced) -> Option<Run> {
         let start = self.start_of(at)?;
         let is_empty = self.change(start, |run| {
-            // Two threads may come in the other order.
-            run.emptied = run.emptied.max(emptied);
-            if !run.is_condemned {
-                let first = ((at - start) / UNIT_BYTES) as u32;
-                run.units
-                    .free(first, u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX));
-            }
+            run.free(at - start, bytes, emptied);
             !run.is_found && run.units.used() == 0
         })?;
         (is_empty && self.current != Some(start)).then(|| self.remove(start)).flatten()
@@ -168,13 +172,14 @@ impl Space {
         Some((before, self.waiting.bytes()))
     }
 
-    /// Frees what waits, from the front on, as far as it `may` be used again. The runs in which nothing is left.
-    pub(super) fn release(&mut self, may: impl Fn(Fenced) -> bool) -> Vec<Run> {
-        let mut empty = Vec::new();
+    /// What waits is room, from the front on, as far as it `may` be. Runs in which nothing is left stay, for whoever needs room.
+    pub(super) fn release(&mut self, may: impl Fn(Fenced) -> bool) {
         while let Some((emptied, room)) = self.waiting.take(&may) {
-            empty.extend(self.free(room.offset(), room.length(), emptied));
+            let (at, bytes) = (room.offset(), room.length());
+            if let Some(start) = self.start_of(at) {
+                self.change(start, |run| run.free(at - start, bytes, emptied));
+            }
         }
-        empty
     }
 
     /// Bytes that wait.

@@ -8,7 +8,6 @@ use chimera_pmem::{Extent, Fenced, Pmem};
 use super::ItemHeap;
 use super::layout::UNIT_BYTES;
 use super::space::Search;
-use crate::pool::runs::Run;
 use crate::sync::lock;
 use crate::types::error::Result;
 
@@ -78,26 +77,16 @@ impl<P: Pmem> ItemHeap<P> {
         if waiting() == 0 {
             return Ok(None);
         }
-        self.release(|emptied| journal.is_written_back(emptied));
-        let take = || lock(&self.space).take(need, Search::Usual);
+        let take = || {
+            let mut space = lock(&self.space);
+            space.release(|emptied| journal.is_written_back(emptied));
+            space.take(need, Search::Usual)
+        };
         let taken = take();
         if taken.is_some() || waiting() < self.pool.waiting_bytes_max() {
             return Ok(taken);
         }
         self.pool.write_back(journal)?;
-        self.release(|emptied| journal.is_written_back(emptied));
         Ok(take())
-    }
-
-    /// What waits is room again, from the front on, as far as it `may` be. Gives back the runs in which nothing is left.
-    pub(super) fn release(&self, may: impl Fn(Fenced) -> bool) {
-        let empty = lock(&self.space).release(may);
-        self.give_back_all(empty);
-    }
-
-    pub(super) fn give_back_all(&self, runs: Vec<Run>) {
-        for run in runs {
-            self.give_back(run);
-        }
     }
 }

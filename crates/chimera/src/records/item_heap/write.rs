@@ -3,7 +3,7 @@
 use chimera_pmem::{CACHE_LINE, Extent, Fenced, Pmem};
 
 use super::layout::{UNIT_BYTES, encode, key_at, span, value_at};
-use super::space::Search;
+use super::space::{Search, Space};
 use super::{ItemHeap, sites};
 use crate::pool::runs::Run;
 use crate::records::checksum::{Summed, value_checksum};
@@ -64,14 +64,15 @@ impl<P: Pmem> ItemHeap<P> {
         let most = if is_sparing { lock(&self.space).fresh_blocks().max(1) } else { u32::MAX };
         let usual = (need as u32).max(self.run_blocks.min(most));
         // Runs without items that are too small for this one: they may be room for its run.
-        let empty = lock(&self.space).remove_empty();
-        self.give_back_all(empty);
+        self.give_back_runs(Space::remove_empty);
         let mut taken = pool.take_bare_run(self.kind, usual);
         if taken.is_err() {
-            self.release(|_| true);
-            if let Some(at) = lock(&self.space).take(units(bytes), Search::Everywhere) {
+            let mut space = lock(&self.space);
+            space.release(|_| true);
+            if let Some(at) = space.take(units(bytes), Search::Everywhere) {
                 return Ok(self.taken(at, bytes));
             }
+            drop(space);
             taken = pool.take_bare_run(self.kind, need as u32);
         }
         let run = taken?;
@@ -87,14 +88,19 @@ impl<P: Pmem> ItemHeap<P> {
     /// # Cost
     /// What freeing them costs.
     pub(crate) fn give_back_empty(&self) -> bool {
-        let empty = {
-            let mut space = lock(&self.space);
-            let mut empty = space.release(|_| true);
-            empty.extend(space.remove_empty());
-            empty
-        };
-        let is_any = !empty.is_empty();
-        self.give_back_all(empty);
+        self.give_back_runs(|space| {
+            space.release(|_| true);
+            space.remove_empty()
+        })
+    }
+
+    /// Gives back the runs that are taken out of the heap. `false` when there are none.
+    fn give_back_runs(&self, take_out: impl FnOnce(&mut Space) -> Vec<Run>) -> bool {
+        let runs = take_out(&mut lock(&self.space));
+        let is_any = !runs.is_empty();
+        for run in runs {
+            self.give_back(run);
+        }
         is_any
     }
 

@@ -240,3 +240,79 @@ fn damaged_runs_and_runs_that_were_found_are_not_evacuated() {
     assert_eq!(again.end_recovery(), []);
     assert_eq!(again.evacuate_sparse(30).len(), 8);
 }
+
+/// A heap under a journal, with items of a whole run each.
+fn journaled_wholes(count: usize) -> (ItemHeap<Hardware>, Arc<Pool<Hardware>>, Vec<Extent>) {
+    let (pool, _environment) = journaled_pool(16 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms = (0..count).map(|_| take(&heap, WHOLE)).collect();
+    (heap, pool, rooms)
+}
+
+#[test]
+fn room_of_a_large_item_waits_until_it_is_written_back() {
+    let (heap, pool, rooms) = journaled_wholes(4);
+    assert_eq!(heap.counts(), (4, 3840, 3840));
+    assert_eq!(heap.free(rooms[0]), None);
+    assert_eq!(heap.counts(), (4, 3840, 2880), "what waits is free");
+    assert_eq!(heap.allocate(3, WHOLE), None, "but it is not taken");
+    // Not before something that is fenced later is written back.
+    pool.pmem.flush(rooms[1], SITE);
+    pool.pmem.fence(SITE);
+    assert_eq!(heap.free(rooms[2]), None);
+    assert_ne!(take(&heap, WHOLE), rooms[0]);
+    pool.pmem.journal().unwrap().checkpoint().unwrap();
+    // The run is empty, and was given back: the pool has it for the next one.
+    let again = [take(&heap, WHOLE), take(&heap, WHOLE)];
+    assert!(again.contains(&rooms[0]) && again.contains(&rooms[2]), "{again:?} of {rooms:?}");
+    assert_eq!(heap.counts(), (5, 4800, 4800));
+}
+
+#[test]
+fn what_waits_is_room_where_there_is_no_other() {
+    let (heap, _pool, rooms) = journaled_wholes(3);
+    assert_eq!(heap.free(rooms[1]), None);
+    assert_eq!(heap.allocate_anywhere(3, WHOLE), None);
+    assert!(heap.give_back_empty());
+    assert_eq!(heap.counts(), (2, 1920, 1920));
+    assert!(!heap.give_back_empty());
+}
+
+/// In a run that recovery found it may not be marked yet, and belong to another item when it has waited.
+#[test]
+fn in_a_run_that_was_found_nothing_waits() {
+    let (pool, _environment) = journaled_pool(16 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let run = pool.take_bare_run(HEAP, 4).unwrap();
+    let start = pool.run_bytes(&run).offset();
+    heap.adopt(run);
+    let room = Extent::new_checked(start, 480);
+    assert_eq!(heap.free(room), None);
+    assert_eq!(lock(&heap.space).waiting_bytes(), 0);
+    assert!(heap.end_recovery().into_iter().all(|run| pool.free_run(run).is_ok()));
+}
+
+#[test]
+fn nothing_waits_while_a_run_is_evacuated() {
+    let (pool, _environment) = journaled_pool(64 << 10);
+    let heap = new_heap(&pool, RecordLayout::Checked);
+    let rooms: Vec<_> = (0..40).map(|_| take(&heap, 200)).collect();
+    for (number, room) in rooms.iter().enumerate() {
+        if number % 4 != 0 {
+            assert_eq!(heap.free(*room), None);
+        }
+    }
+    assert!(lock(&heap.space).waiting_bytes() > 0);
+    let sparse = heap.evacuate_sparse(50);
+    assert!(!sparse.is_empty(), "what waited is free");
+    assert_eq!(lock(&heap.space).waiting_bytes(), 0);
+    let gone = sparse.iter().flat_map(|run| heap.items_in(*run)).collect::<Vec<_>>();
+    assert!(gone.iter().all(|at| rooms.iter().step_by(4).any(|room| room.offset() == *at)));
+    for room in rooms.iter().step_by(4).filter(|room| gone.contains(&room.offset())) {
+        if let Some(run) = heap.free(*room) {
+            heap.give_back(run);
+        }
+    }
+    assert_eq!(lock(&heap.space).waiting_bytes(), 0);
+    assert!(sparse.iter().all(|run| !heap.is_evacuating(*run)));
+}
