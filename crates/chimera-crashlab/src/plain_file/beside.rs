@@ -168,7 +168,8 @@ pub fn explore_beside(plan: &Plan) -> Beside {
     let mut found = Beside::default();
     let mut chance = Chance::new(plan.seed);
     let disk = super::disk::Disk::default();
-    let one_in = 1 + chance.below(4);
+    // All are kept until it is over, and take gigabytes of memory if there are many.
+    let one_in = 4 + chance.below(8);
     let files = Arc::new(PlainFiles::new(disk, plan.lie, one_in, chance.word()));
     files.leave_out(plan.left_out);
     files.write_ahead(plan.writes_ahead());

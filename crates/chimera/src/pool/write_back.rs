@@ -8,16 +8,16 @@ use chimera_pmem::journal::Journal;
 use super::Pool;
 use crate::types::error::{Error, Result};
 
-/// One part in so many of the blocks in use waits, at most, and from the least to the most bytes.
+/// One part in so many of the other blocks in use waits, at most, and from the least to the most bytes.
 const WAITING_PART: u64 = 4;
-const WAITING_BYTES_MIN: u64 = 4 << 20;
+const WAITING_BYTES_MIN: u64 = 1 << 20;
 const WAITING_BYTES_MAX: u64 = 64 << 20;
 
 impl<P: Pmem> Pool<P> {
-    /// Most bytes that wait to be written back.
-    pub(crate) fn waiting_bytes_max(&self) -> u64 {
-        let part = self.used_blocks() * self.map.block_bytes / WAITING_PART;
-        part.clamp(WAITING_BYTES_MIN, WAITING_BYTES_MAX)
+    /// Most bytes that wait to be written back, where so many do.
+    pub(crate) fn waiting_bytes_max(&self, waiting: u64) -> u64 {
+        let others = (self.used_blocks() * self.map.block_bytes).saturating_sub(waiting);
+        (others / WAITING_PART).clamp(WAITING_BYTES_MIN, WAITING_BYTES_MAX)
     }
 
     /// Writes back what was fenced before the call: what waits may be used again.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chimera::{Db, EngineKind, Error, Options};
+use chimera::{Batch, Db, EngineKind, Error, Options};
 use chimera_pmem::environment::MemoryFiles;
 use chimera_pmem::{Medium, SteppedEnvironment};
 
@@ -151,6 +151,57 @@ fn what_waits_is_room_in_a_full_store() {
             );
         }
     }
+}
+
+/// What was deleted and waits is room for a batch, too.
+#[test]
+fn what_waits_is_room_for_a_batch() {
+    for engine in [EngineKind::Viper, EngineKind::Hikv] {
+        let files = Arc::new(MemoryFiles::new().on(Medium::File));
+        let options = options(engine).capacity_bytes(8 << 20);
+        let (db, _environment) = open_at(BOOT, files, Path::new(STORE), &options).expect("a store");
+        let put = |number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok();
+        let count = (0..).take_while(put).count() as u64;
+        for number in count / 2..count {
+            db.delete(number.to_le_bytes()).expect("deleted");
+        }
+        let mut batch = Batch::new();
+        batch.put(count.to_le_bytes(), value(count)).put(0_u64.to_le_bytes(), value(1));
+        db.write(&batch).unwrap_or_else(|error| panic!("{engine:?}: {error}"));
+        assert!(db.get(count.to_le_bytes()).unwrap() == Some(value(count)), "{engine:?}");
+    }
+}
+
+/// And for a value that is longer than the runs of those before it.
+#[test]
+fn what_waits_is_room_for_a_longer_value() {
+    for engine in [EngineKind::Viper, EngineKind::Hikv] {
+        let files = Arc::new(MemoryFiles::new().on(Medium::File));
+        let options = options(engine).capacity_bytes(8 << 20);
+        let (db, _environment) = open_at(BOOT, files, Path::new(STORE), &options).expect("a store");
+        let put = |number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok();
+        let count = (0..).take_while(put).count() as u64;
+        for number in 0..count {
+            db.delete(number.to_le_bytes()).expect("deleted");
+        }
+        let long = value(0).repeat(100);
+        db.put(b"long", &long).unwrap_or_else(|error| panic!("{engine:?}: {error}"));
+        assert!(db.get(b"long").unwrap() == Some(long), "{engine:?}");
+    }
+}
+
+/// A store of large values that were deleted and compacted takes little, while it is open.
+#[test]
+fn what_waits_is_little_when_all_is_deleted() {
+    let files = Arc::new(MemoryFiles::new().on(Medium::File));
+    let (db, _environment) = begun(&files, EngineKind::Hikv);
+    put(&db, 0..1000);
+    for number in (0..1010_u64).rev() {
+        db.delete(number.to_le_bytes()).expect("deleted");
+    }
+    db.compact(20, None).expect("compacted");
+    let used = db.stats().pmem_bytes;
+    assert!(used < 3 << 20, "{used} bytes");
 }
 
 /// Changes a byte of a value where it lies.

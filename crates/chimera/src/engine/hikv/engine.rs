@@ -16,7 +16,8 @@ use crate::engine::shared::totals;
 use crate::engine::shared::update::update_bytes;
 use crate::engine::{Core, Engine, Options, Recovered};
 use crate::metrics::{Exposition, Kind};
-use crate::types::error::Result;
+use crate::pool::runs::Piece;
+use crate::types::error::{Error, Result};
 use crate::types::progress::Progress;
 use crate::types::swap::Swap;
 use crate::types::totals::Totals;
@@ -62,6 +63,17 @@ impl<P: Pmem> Engine<P> for Hikv<P> {
     #[inline(always)]
     fn core(&self) -> &Core<P> {
         self.items().core()
+    }
+
+    fn take_piece(&self, bytes: u64) -> Result<Piece> {
+        let pool = &self.core().pool;
+        match pool.take_piece(bytes) {
+            // Runs that are kept for items may be what a batch needs.
+            Err(Error::PoolFull { .. }) if self.items().heap().give_back_empty() => {
+                pool.take_piece(bytes)
+            }
+            taken => taken,
+        }
     }
 
     fn client(&self, number: u32) -> SharedClient {

@@ -34,6 +34,9 @@ impl<P: Pmem> Upkeep for HikvUpkeep<'_, P> {
 
     fn end_reclaim(&self) {
         self.0.reclaim.end(self.0.items());
+        if self.0.items().core().poison.check().is_ok() {
+            self.0.items().heap().end_waiting();
+        }
         self.0.rebuild().end(self.0.items());
     }
 

@@ -8,6 +8,7 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 use super::supply::{Supply, Taken};
 use crate::pool::Purpose;
 use crate::records::block_flags;
+use crate::records::lengths::BESIDE_BYTES_MAX;
 use crate::records::vpage::Pages;
 use crate::types::error::Result;
 
@@ -23,7 +24,8 @@ impl<P: Pmem, V: Pages> Supply<P, V> {
         }
         let pool = &self.core().pool;
         // The first line of a block has its flags.
-        let most = pool.map.block_bytes.saturating_sub(CACHE_LINE);
+        let room = pool.map.block_bytes.saturating_sub(CACHE_LINE);
+        let most = room.min(u64::from(BESIDE_BYTES_MAX));
         pool.pmem.journal().is_some_and(|journal| journal.writes_new(most))
     }
 
@@ -89,6 +91,7 @@ impl<P: Pmem, V: Pages> Supply<P, V> {
     /// Most blocks that wait.
     fn waiting_max(&self) -> u64 {
         let pool = &self.core().pool;
-        pool.waiting_bytes_max() / pool.map.block_bytes
+        let block_bytes = pool.map.block_bytes;
+        pool.waiting_bytes_max(self.blocks().emptied() * block_bytes) / block_bytes
     }
 }

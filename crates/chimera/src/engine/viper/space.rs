@@ -46,6 +46,8 @@ pub(crate) struct Client {
     points: [InsertPoint; PAGE_KINDS],
     /// Values that fit lie beside their keys, wherever the page ends.
     keeps_whole: bool,
+    /// So do large ones.
+    keeps_large_whole: bool,
     /// What it takes blocks for.
     purpose: Purpose,
     /// Blocks that are not to be given back yet: they hold chunks whose record is not live yet.
@@ -77,7 +79,7 @@ impl Client {
     #[inline(always)]
     fn spills(&self, pages: &LogPages, key_bytes: usize, value_bytes: usize) -> bool {
         if pages.is_large(value_bytes) {
-            return !self.keeps_whole || pages.is_spilled(value_bytes);
+            return !self.keeps_large_whole || pages.is_spilled(value_bytes);
         }
         key_bytes >= pages.spill_key_bytes_min()
             && !self.keeps_whole
@@ -86,14 +88,20 @@ impl Client {
             && pages.room(&self.points[0], key_bytes, DESCRIPTOR_BYTES).is_some()
     }
 
-    /// Whether values that fit lie beside their keys from now on; whether they did.
-    pub(super) fn keep_whole(&mut self, keeps: bool) -> bool {
-        std::mem::replace(&mut self.keeps_whole, keeps)
+    /// From now on values that fit lie beside their keys, but for large ones.
+    pub(super) fn keep_whole(&mut self) {
+        self.keeps_whole = true;
+    }
+
+    /// Whether large values that fit lie beside their keys from now on.
+    pub(super) fn keep_large_whole(&mut self, keeps: bool) {
+        self.keeps_large_whole = keeps;
     }
 
     /// The client of the mover, which makes room for others.
     fn of_mover() -> Self {
-        Self { purpose: Purpose::Reclaim, keeps_whole: true, ..Self::default() }
+        let purpose = Purpose::Reclaim;
+        Self { purpose, keeps_whole: true, keeps_large_whole: true, ..Self::default() }
     }
 
     /// Keeps blocks that are filled until they are [released](Space::release_blocks).

@@ -228,15 +228,15 @@ impl<P: Pmem, V: Pages> Writer<P, V> {
         known: Option<Existing<'_>>,
     ) -> Result<bool> {
         let space = self.records.space();
-        let is_large =
-            space.pages().spilling().is_some_and(|pages| pages.is_large(value.bytes.len()));
-        let before = client.keep_whole(true);
+        let spilling = space.pages().spilling();
+        if !spilling.is_some_and(|pages| pages.is_large(value.bytes.len())) {
+            client.keep_whole();
+        }
+        client.keep_large_whole(true);
         let reserved = space.reserve(client, key.len(), value.bytes.len());
         let written =
             reserved.and_then(|reserved| self.write(client, reserved, hash, key, value, known));
-        if is_large {
-            client.keep_whole(before);
-        }
+        client.keep_large_whole(false);
         written
     }
 

@@ -16,9 +16,15 @@ impl<P: Pmem> ItemHeap<P> {
     /// A look at the bits of all runs, under the lock that all who take room share.
     pub(crate) fn evacuate_sparse(&self, free_percent: u32) -> Vec<SparseRun> {
         let run_bytes = u64::from(self.run_blocks) * self.pool.map.block_bytes - CACHE_LINE;
-        // Room that waits is in no run's way.
-        self.give_back_empty();
-        lock(&self.space).evacuate_sparse(free_percent, run_bytes / UNIT_BYTES)
+        let mut sparse = Vec::new();
+        self.give_back_runs(|space| {
+            // Room that waits is in no run's way.
+            space.release(|_| true);
+            let empty = space.remove_empty();
+            sparse = space.evacuate_sparse(free_percent, run_bytes / UNIT_BYTES);
+            empty
+        });
+        sparse
     }
 
     /// A run is not evacuated any more, if it is there: what is free in it is room again.

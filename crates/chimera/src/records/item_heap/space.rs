@@ -182,6 +182,19 @@ impl Space {
         }
     }
 
+    /// Frees what has waited the longest until so many bytes wait, or nothing is left in a run, which is returned as by
+    /// [`free`](Self::free).
+    pub(super) fn bound_waiting(&mut self, most: u64) -> Option<Run> {
+        while self.waiting.bytes() > most {
+            let (emptied, room) = self.waiting.take(|_| true)?;
+            let run = self.free(room.offset(), room.length(), emptied);
+            if run.is_some() {
+                return run;
+            }
+        }
+        None
+    }
+
     /// Bytes that wait.
     pub(super) fn waiting_bytes(&self) -> u64 {
         self.waiting.bytes()
@@ -259,7 +272,8 @@ impl Space {
 
     /// Bytes of DRAM.
     pub(super) fn bytes(&self) -> u64 {
-        self.runs.values().map(|run| run.units.bytes()).sum()
+        let units: u64 = self.runs.values().map(|run| run.units.bytes()).sum();
+        units + self.waiting.bytes_of_dram()
     }
 
     /// Where the run begins that `at` lies in.

@@ -8,6 +8,7 @@ use chimera_pmem::{Extent, Fenced, Pmem};
 use super::ItemHeap;
 use super::layout::UNIT_BYTES;
 use super::space::Search;
+use crate::pool::runs::Run;
 use crate::sync::lock;
 use crate::types::error::Result;
 
@@ -43,6 +44,11 @@ impl Waiting {
         self.bytes
     }
 
+    /// Bytes of DRAM.
+    pub(super) fn bytes_of_dram(&self) -> u64 {
+        (self.rooms.capacity() * size_of::<(Fenced, Extent)>()) as u64
+    }
+
     /// Units of all of it.
     pub(super) fn units(&self) -> u64 {
         self.units
@@ -57,13 +63,34 @@ impl<P: Pmem> ItemHeap<P> {
     }
 
     /// Has what waits written back in the background, if that has just become half of what may.
-    #[cold]
     pub(super) fn write_back_at_half(&self, before: u64, after: u64) {
-        let half = self.pool.waiting_bytes_max() / 2;
+        let half = self.pool.waiting_bytes_max(after) / 2;
         if (before..after).contains(&half)
             && let Some(journal) = self.pool.pmem.journal()
         {
             journal.write_back_soon();
+        }
+    }
+
+    /// The room of a large item that nothing led to when `emptied` was fenced waits. Returns a run that nothing is left in: as
+    /// more waits than may, and a run for who frees while others take.
+    #[cold]
+    pub(super) fn free_large(&self, room: Extent, emptied: Fenced) -> Option<Run> {
+        let mut space = lock(&self.space);
+        let Some((before, after)) = space.wait(room, emptied) else {
+            return space.free(room.offset(), room.length(), emptied);
+        };
+        let run_bytes = u64::from(self.run_blocks) * self.pool.map.block_bytes;
+        let run = space.bound_waiting(self.pool.waiting_bytes_max(after) + run_bytes);
+        drop(space);
+        self.write_back_at_half(before, after);
+        run
+    }
+
+    /// Nothing waits any more. Gives back the runs in which nothing is left.
+    pub(crate) fn end_waiting(&self) {
+        if lock(&self.space).waiting_bytes() > 0 {
+            self.give_back_empty();
         }
     }
 
@@ -83,7 +110,8 @@ impl<P: Pmem> ItemHeap<P> {
             space.take(need, Search::Usual)
         };
         let taken = take();
-        if taken.is_some() || waiting() < self.pool.waiting_bytes_max() {
+        let waiting = waiting();
+        if taken.is_some() || waiting < self.pool.waiting_bytes_max(waiting) {
             return Ok(taken);
         }
         self.pool.write_back(journal)?;

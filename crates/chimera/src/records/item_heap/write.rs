@@ -1,6 +1,6 @@
 //! Writing items, and room for them.
 
-use chimera_pmem::{CACHE_LINE, Extent, Fenced, Pmem};
+use chimera_pmem::{CACHE_LINE, Extent, Pmem};
 
 use super::layout::{UNIT_BYTES, encode, key_at, span, value_at};
 use super::space::{Search, Space};
@@ -73,6 +73,8 @@ impl<P: Pmem> ItemHeap<P> {
                 return Ok(self.taken(at, bytes));
             }
             drop(space);
+            // Runs that were too short for this item may be room for its run.
+            self.give_back_runs(Space::remove_empty);
             taken = pool.take_bare_run(self.kind, need as u32);
         }
         let run = taken?;
@@ -95,7 +97,7 @@ impl<P: Pmem> ItemHeap<P> {
     }
 
     /// Gives back the runs that are taken out of the heap. `false` when there are none.
-    fn give_back_runs(&self, take_out: impl FnOnce(&mut Space) -> Vec<Run>) -> bool {
+    pub(super) fn give_back_runs(&self, take_out: impl FnOnce(&mut Space) -> Vec<Run>) -> bool {
         let runs = take_out(&mut lock(&self.space));
         let is_any = !runs.is_empty();
         for run in runs {
@@ -128,17 +130,6 @@ impl<P: Pmem> ItemHeap<P> {
             return self.free_large(room, emptied);
         }
         lock(&self.space).free(room.offset(), room.length(), emptied)
-    }
-
-    #[cold]
-    fn free_large(&self, room: Extent, emptied: Fenced) -> Option<Run> {
-        let mut space = lock(&self.space);
-        let Some((before, after)) = space.wait(room, emptied) else {
-            return space.free(room.offset(), room.length(), emptied);
-        };
-        drop(space);
-        self.write_back_at_half(before, after);
-        None
     }
 
     /// Writes an item of `key`, which has this hash, into its room.

@@ -316,3 +316,25 @@ fn nothing_waits_while_a_run_is_evacuated() {
     assert_eq!(lock(&heap.space).waiting_bytes(), 0);
     assert!(sparse.iter().all(|run| !heap.is_evacuating(*run)));
 }
+
+/// Who deletes much takes no room back: what waits beyond a bound is given back.
+#[test]
+fn no_more_waits_than_may() {
+    let (pool, _environment) = journaled_pool(4 << 20);
+    let heap = ItemHeap::new(pool.clone(), HEAP, RecordLayout::Checked, 256);
+    let value_bytes = 60 << 10;
+    let rooms: Vec<_> = (0..100).map(|_| take(&heap, value_bytes)).collect();
+    for room in &rooms {
+        if let Some(run) = heap.free(*room) {
+            heap.give_back(run);
+        }
+        let waiting = lock(&heap.space).waiting_bytes();
+        assert!(waiting <= pool.waiting_bytes_max(waiting) + (64 << 10) + (64 << 10));
+    }
+    let waiting = lock(&heap.space).waiting_bytes();
+    assert!((900 << 10..1500 << 10).contains(&waiting), "{waiting} bytes");
+    assert!(heap.counts().0 < 30, "{} of 100 runs", heap.counts().0);
+    assert!(heap.bytes() > 16 * 24, "what waits is counted");
+    heap.end_waiting();
+    assert_eq!(lock(&heap.space).waiting_bytes(), 0);
+}
