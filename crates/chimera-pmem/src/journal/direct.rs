@@ -152,7 +152,8 @@ impl Journal {
         Ok(())
     }
 
-    /// The parts of runs whose pages no entry of others behind `since` names, as far as they are long enough. The others go to `named`.
+    /// The parts of runs whose pages no entry of others behind `since` names, as far as they are long enough. The others go to
+    /// `named`.
     fn leave_named(&self, all: &[Run], since: u64, named: &mut Vec<Run>) -> Vec<Run> {
         let mut parts: Vec<(bool, Run)> = Vec::new();
         for run in all {

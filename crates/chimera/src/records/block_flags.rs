@@ -63,7 +63,7 @@ pub(crate) fn change<P: Pmem>(pool: &Pool<P>, block: u64, set: u32, clear: u32) 
             Err(now) => found = now,
         }
     }
-    // No record or chunk has bytes of its own in this line.
+    // The bytes of a chunk begin in the next line, at the earliest.
     pool.pmem.flush_beside_new(pool.extent(at, 8), sites::FLAGS);
     pool.pmem.fence(sites::FLAGS);
     Ok(())

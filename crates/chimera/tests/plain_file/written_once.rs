@@ -135,7 +135,8 @@ fn what_waits_is_room_in_a_full_store() {
         let opened = open_at(BOOT, files, Path::new(STORE), &options);
         let (db, _environment) = opened.expect("a store");
         let fill = || {
-            (0..).take_while(|number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok())
+            (0..10_000)
+                .take_while(|number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok())
         };
         let count = fill().count() as u64;
         assert!(count > 200, "{engine:?}: {count}");
@@ -161,7 +162,7 @@ fn what_waits_is_room_for_a_batch() {
         let options = options(engine).capacity_bytes(8 << 20);
         let (db, _environment) = open_at(BOOT, files, Path::new(STORE), &options).expect("a store");
         let put = |number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok();
-        let count = (0..).take_while(put).count() as u64;
+        let count = (0..10_000).take_while(put).count() as u64;
         for number in count / 2..count {
             db.delete(number.to_le_bytes()).expect("deleted");
         }
@@ -180,7 +181,7 @@ fn what_waits_is_room_for_a_longer_value() {
         let options = options(engine).capacity_bytes(8 << 20);
         let (db, _environment) = open_at(BOOT, files, Path::new(STORE), &options).expect("a store");
         let put = |number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok();
-        let count = (0..).take_while(put).count() as u64;
+        let count = (0..10_000).take_while(put).count() as u64;
         for number in 0..count {
             db.delete(number.to_le_bytes()).expect("deleted");
         }

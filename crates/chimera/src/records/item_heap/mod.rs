@@ -20,7 +20,7 @@
 //! # Protocol
 //! - **write**: key, value and header into room that nobody else has; flush, *fence*. Nothing leads to the item yet.
 //! - **free**: the bits are cleared. Nothing durable leads to the item any more, and nobody reads it but readers who find
-//!   out afterwards that it was gone. Under a journal the room of a large item [waits](waiting) before that.
+//!   out afterwards that it was gone. Under a journal the room of a large item [waits](large) before that.
 //!
 //! # Invariants
 //! 1. Room is taken once: its bits are set from then until the item is freed.
@@ -30,6 +30,7 @@
 //! Any number of threads may call anything but recovery. The heap is told nothing of any index.
 
 mod compaction;
+mod large;
 mod layout;
 mod read;
 mod recovery;
@@ -37,7 +38,6 @@ mod space;
 #[cfg(test)]
 mod tests;
 mod units;
-mod waiting;
 mod write;
 
 use std::sync::Arc;

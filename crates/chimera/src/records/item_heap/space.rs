@@ -1,6 +1,7 @@
 //! [`Space`]: the runs of the heap, and which of them have room. In DRAM alone.
 
 mod evacuation;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,9 +10,9 @@ use chimera_pmem::{Extent, Fenced};
 
 use super::layout::UNIT_BYTES;
 use super::units::Units;
-use super::waiting::Waiting;
 use crate::pool::runs::Run;
 pub(crate) use evacuation::SparseRun;
+use waiting::Waiting;
 
 /// Runs are sorted by how many eighths of them are free.
 const CLASSES: usize = 9;
@@ -159,8 +160,8 @@ impl Space {
         (is_empty && self.current != Some(start)).then(|| self.remove(start)).flatten()
     }
 
-    /// Has the room of an item wait that nothing led to when `emptied` was fenced; `false` where it is to be
-    /// [freed](Self::free). Bytes that waited before, and that wait now.
+    /// Has the room of an item wait that nothing led to when `emptied` was fenced: bytes that waited before, and that wait now.
+    /// `None` where it is to be [freed](Self::free).
     pub(super) fn wait(&mut self, room: Extent, emptied: Fenced) -> Option<(u64, u64)> {
         let run = self.start_of(room.offset()).and_then(|start| self.runs.get(&start))?;
         // In a run that was found it may never have been marked, and be taken for another item once the run is open.
