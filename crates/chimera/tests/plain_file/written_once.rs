@@ -117,7 +117,7 @@ fn who_overwrites_faster_than_is_written_back_writes_back() {
         let after = db.stats().journal.unwrap();
         let direct = after.direct_bytes - before.direct_bytes;
         assert!(direct * 100 >= all * 90, "{engine:?}: {direct} of {all} bytes");
-        // What waits is 4 MiB at most.
+        // What waits is 1 MiB, and a run, at most.
         let used = db.stats().pmem_bytes;
         assert!(used < 12 << 20, "{engine:?}: {used} bytes");
         let left = left_of(&files);

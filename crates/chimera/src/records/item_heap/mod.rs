@@ -23,7 +23,7 @@
 //!   out afterwards that it was gone. Under a journal the room of a large item [waits](large) before that.
 //!
 //! # Invariants
-//! 1. Room is taken once: its bits are set from then until the item is freed.
+//! 1. Room is taken once: its bits are set from then until the item is freed, and until the room has waited.
 //! 2. An item is durable before the engine makes anything lead to it.
 //! 3. Lengths that were read from media are used only where the item lies inside of the used blocks.
 //!

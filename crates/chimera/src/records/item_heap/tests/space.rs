@@ -262,7 +262,7 @@ fn room_of_a_large_item_waits_until_it_is_written_back() {
     assert_eq!(heap.free(rooms[2]), None);
     assert_ne!(take(&heap, WHOLE), rooms[0]);
     pool.pmem.journal().unwrap().checkpoint().unwrap();
-    // The run is empty, and was given back: the pool has it for the next one.
+    // Runs without items stay for those that need room.
     let again = [take(&heap, WHOLE), take(&heap, WHOLE)];
     assert!(again.contains(&rooms[0]) && again.contains(&rooms[2]), "{again:?} of {rooms:?}");
     assert_eq!(heap.counts(), (5, 4800, 4800));
