@@ -154,22 +154,28 @@ fn what_waits_is_room_in_a_full_store() {
     }
 }
 
+/// A full store of a fixed size, and then without some values that lie side by side: they wait, and are fewer than may.
+fn full_but_for(engine: EngineKind, values: u64) -> Db {
+    let files = Arc::new(MemoryFiles::new().on(Medium::File));
+    let options = options(engine).capacity_bytes(8 << 20);
+    let (db, _environment) = open_at(BOOT, files, Path::new(STORE), &options).expect("a store");
+    let put = |number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok();
+    let count = (0..10_000).take_while(put).count() as u64;
+    for number in count / 2..count / 2 + values {
+        assert!(db.delete(number.to_le_bytes()).expect("deleted"));
+    }
+    db
+}
+
 /// What was deleted and waits is room for a batch, too.
 #[test]
 fn what_waits_is_room_for_a_batch() {
     for engine in [EngineKind::Viper, EngineKind::Hikv] {
-        let files = Arc::new(MemoryFiles::new().on(Medium::File));
-        let options = options(engine).capacity_bytes(8 << 20);
-        let (db, _environment) = open_at(BOOT, files, Path::new(STORE), &options).expect("a store");
-        let put = |number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok();
-        let count = (0..10_000).take_while(put).count() as u64;
-        for number in count / 2..count {
-            db.delete(number.to_le_bytes()).expect("deleted");
-        }
+        let db = full_but_for(engine, 48);
         let mut batch = Batch::new();
-        batch.put(count.to_le_bytes(), value(count)).put(0_u64.to_le_bytes(), value(1));
+        batch.put(b"one", value(1)).put(0_u64.to_le_bytes(), value(1));
         db.write(&batch).unwrap_or_else(|error| panic!("{engine:?}: {error}"));
-        assert!(db.get(count.to_le_bytes()).unwrap() == Some(value(count)), "{engine:?}");
+        assert!(db.get(b"one").unwrap() == Some(value(1)), "{engine:?}");
     }
 }
 
@@ -177,15 +183,8 @@ fn what_waits_is_room_for_a_batch() {
 #[test]
 fn what_waits_is_room_for_a_longer_value() {
     for engine in [EngineKind::Viper, EngineKind::Hikv] {
-        let files = Arc::new(MemoryFiles::new().on(Medium::File));
-        let options = options(engine).capacity_bytes(8 << 20);
-        let (db, _environment) = open_at(BOOT, files, Path::new(STORE), &options).expect("a store");
-        let put = |number: &u64| db.put(number.to_le_bytes(), value(*number)).is_ok();
-        let count = (0..10_000).take_while(put).count() as u64;
-        for number in 0..count {
-            db.delete(number.to_le_bytes()).expect("deleted");
-        }
-        let long = value(0).repeat(100);
+        let db = full_but_for(engine, 48);
+        let long = value(0).repeat(20);
         db.put(b"long", &long).unwrap_or_else(|error| panic!("{engine:?}: {error}"));
         assert!(db.get(b"long").unwrap() == Some(long), "{engine:?}");
     }
