@@ -17,7 +17,7 @@ use chimera::{Db, Durability, EngineKind, Options, Session};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-const VALUES: [usize; 5] = [1000, 4000, 8000, 20_000, 100_000];
+const VALUES: [usize; 6] = [100, 1000, 4000, 8000, 20_000, 100_000];
 const OVERWRITES: u64 = 2;
 /// An odd number: each record is overwritten once in each pass, in another order than it was put.
 const STRIDE: u64 = 2_654_435_761;
@@ -84,7 +84,7 @@ fn pass(
 ) -> Outcome<Pass> {
     let durability = Durability::Group { max_delay: Duration::from_millis(50) };
     let options = Options::new().engine(engine).durability(durability);
-    let db = Db::open(path, &options.direct_bytes_min(direct_bytes_min))?;
+    let db = Db::open(path, &options.written_once(direct_bytes_min, true))?;
     let mut session = db.session();
     let records = (megabytes * 1_000_000 / bytes).max(1) as u64;
     let fill = put(&db, &mut session, records, bytes, 0..1)?;

@@ -213,9 +213,9 @@ impl Pmem for FileMemory {
 
     fn fence(&self, _site: Site) {}
 
-    fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
+    fn punch(&self, range: Extent, site: Site) -> io::Result<bool> {
         self.zero(range, site);
-        Ok(())
+        Ok(true)
     }
 
     fn sync(&self, _site: Site) -> io::Result<()> {

@@ -251,6 +251,19 @@ pub trait Pmem: Send + Sync + Sized + 'static {
         self.flush(range, site);
     }
 
+    /// Takes a range, and what may be taken next behind it, in which nothing means anything, neither now nor in a state that a
+    /// crash can bring back, before something else that is flushed later leads to it. That was so when `emptied` was
+    /// [fenced](Self::fenced). On an ordinary file with a journal what is stored there until the next sync may go to the file
+    /// at once, and pass no journal. Nothing elsewhere.
+    ///
+    /// # Durability
+    /// After the end of the process as elsewhere. After a power loss nothing that was fenced since the last sync is there, and the
+    /// place has anything that was ever stored there: whoever takes it then must not take that for its own.
+    #[inline(always)]
+    fn take_new(&self, range: Extent, ahead: Extent, emptied: Fenced) {
+        let _ = (range, ahead, emptied);
+    }
+
     /// How much all threads have fenced so far, where a journal counts it. What is fenced later is not before it.
     #[inline(always)]
     fn fenced(&self) -> Fenced {
@@ -287,11 +300,11 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     }
 
     /// Gives the storage behind whole pages of `range` back to the file system; they read as zeros
-    /// afterwards. A no-op where the medium cannot. No thread uses the range meanwhile.
+    /// afterwards. A no-op where the medium cannot: then `false`. No thread uses the range meanwhile.
     ///
     /// # Errors
     /// When the file system fails.
-    fn punch(&self, range: Extent, site: Site) -> io::Result<()>;
+    fn punch(&self, range: Extent, site: Site) -> io::Result<bool>;
 
     /// Makes everything flushed and fenced so far survive a power loss as far as the medium can; on
     /// an ordinary file without a journal, everything stored.

@@ -171,7 +171,7 @@ pub use chimera_pmem::{Medium, PersistenceCounts, bus_error, file_size_signal};
 /// - [`ChameleonOptions`]: `published`, `compaction`, `upper_index`.
 /// - [`OrderOptions`]: `sampling_window`, `trees`, `tree_ranges`, `barrier`, `hardware_transactions`, `part_keys`,
 ///   `dump_bytes`, `node_bytes`.
-/// - [`Options`]: `tell_changes`, `page_limit`, `direct_bytes_min`, and the engines `pmem-hash` and `dram-hash` with `log_hash`.
+/// - [`Options`]: `tell_changes`, `page_limit`, `written_once`, and the engines `pmem-hash` and `dram-hash` with `log_hash`.
 #[cfg(feature = "baselines")]
 pub mod baselines {
     #[cfg(not(loom))]

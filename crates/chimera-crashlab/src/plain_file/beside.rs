@@ -173,6 +173,9 @@ pub fn explore_beside(plan: &Plan) -> Beside {
     let files = Arc::new(PlainFiles::new(disk, plan.lie, one_in, chance.word()));
     files.leave_out(plan.left_out);
     files.write_ahead(plan.writes_ahead());
+    if plan.takes_new_blocks() {
+        files.be_told_of_syncs();
+    }
     if let Err(violation) = operate(plan, &files, &mut chance, &mut found) {
         found.findings.violations.push(format!("seed {}: {violation}", plan.seed));
         return found;
@@ -277,8 +280,11 @@ fn run(
         match chance.below(7) {
             0 => {
                 // The other one may have gone on meanwhile.
+                let mut acknowledged = 0;
+                files.promise_of(1, |promise| acknowledged = promise.acknowledged);
                 store.db.sync().map_err(text)?;
                 files.promise(|promise| promise.synced = number + 1);
+                files.promise_of(1, |promise| promise.synced = promise.synced.max(acknowledged));
             }
             1..5 => store.environment.advance(chance.below(30_000_000)),
             _ => {}

@@ -37,8 +37,9 @@ pub(super) struct Contents {
     durable: Vec<u8>,
     /// Of each page written since the last sync: what it was after each write, with the number of the write.
     versions: BTreeMap<usize, Vec<(u64, Vec<u8>)>>,
-    /// Writes so far.
+    /// Writes so far, and before the last sync that began.
     writes: u64,
+    synced: u64,
 }
 
 /// A file as it is when a sync begins.
@@ -55,7 +56,32 @@ impl Contents {
         }
         self.bytes[offset..end].copy_from_slice(bytes);
         self.writes += 1;
+        self.keep_versions(offset / PAGE..end.div_ceil(PAGE));
+    }
+
+    /// As [`write`](Self::write), of a store to mapped pages. Unless it is to be kept, the content of a page that was stored
+    /// before is forgotten.
+    pub(super) fn store(&mut self, offset: usize, bytes: &[u8], is_kept: bool) {
+        let end = offset + bytes.len();
+        self.bytes[offset..end].copy_from_slice(bytes);
+        self.writes += 1;
         for page in offset / PAGE..end.div_ceil(PAGE) {
+            let last = self.versions.get_mut(&page).and_then(|versions| versions.last_mut());
+            match last.filter(|(number, _)| !is_kept && *number > self.synced) {
+                Some((number, content)) => {
+                    *number = self.writes;
+                    let start = page * PAGE;
+                    let part = offset.max(start)..end.min(start + PAGE);
+                    content[part.start - start..part.end - start]
+                        .copy_from_slice(&self.bytes[part]);
+                }
+                None => self.keep_versions(page..page + 1),
+            }
+        }
+    }
+
+    fn keep_versions(&mut self, pages: std::ops::Range<usize>) {
+        for page in pages {
             let content = page_of(&self.bytes, page);
             let versions = self.versions.entry(page).or_default();
             if versions.len() == VERSIONS_MAX {
@@ -73,7 +99,8 @@ impl Contents {
         self.bytes.len() as u64 > JOURNAL_ENTRIES_AT + capacity
     }
 
-    pub(super) fn begin_sync(&self) -> Begun {
+    pub(super) fn begin_sync(&mut self) -> Begun {
+        self.synced = self.writes;
         Begun { bytes: self.bytes.clone(), writes: self.writes }
     }
 
@@ -136,7 +163,7 @@ impl Contents {
                 }
             }
         }
-        Self { durable: bytes.clone(), bytes, versions: BTreeMap::new(), writes: 0 }
+        Self { durable: bytes.clone(), bytes, versions: BTreeMap::new(), writes: 0, synced: 0 }
     }
 }
 

@@ -50,6 +50,11 @@ pub(super) enum Doing {
     ReadHome,
 }
 
+/// Of so many stores to mapped pages one counts as a change, and one leaves a content that a power loss may bring back whatever
+/// is stored to the page later.
+const STORES_A_CHANGE: u64 = 64;
+const STORES_A_VERSION: u64 = 4;
+
 /// Called in the middle, while nothing is locked.
 pub(super) type Hook = Arc<dyn Fn(Doing) + Send + Sync>;
 
@@ -81,6 +86,9 @@ struct State {
     left_out: Option<Site>,
     /// Stores write to their place ahead of the journal.
     writes_ahead: bool,
+    /// Whoever asks for a sync says what it makes durable. Of places that are taken while files are synced no sync of a file
+    /// says anything.
+    is_told_of_syncs: bool,
     /// Of segments, by the numbers of their files: what was acknowledged when the last sync began that has ended.
     before_homes: BTreeMap<usize, [usize; WRITERS]>,
     /// Syncs that succeed before one fails.
@@ -146,6 +154,7 @@ impl PlainFiles {
             lie,
             left_out: None,
             writes_ahead: false,
+            is_told_of_syncs: false,
             before_homes: BTreeMap::new(),
             syncs_left: None,
             has_failed: false,
@@ -171,6 +180,11 @@ impl PlainFiles {
     /// Whether stores on the files write to their place ahead of the journal.
     pub(super) fn write_ahead(&self, writes_ahead: bool) {
         self.state().writes_ahead = writes_ahead;
+    }
+
+    /// From now on a sync of the journal's file makes nothing durable that was acknowledged, unless somebody says so.
+    pub(super) fn be_told_of_syncs(&self) {
+        self.state().is_told_of_syncs = true;
     }
 
     /// Stores that are opened on the files from now on leave out a check.
@@ -368,6 +382,24 @@ impl File for PlainFile {
         Ok(())
     }
 
+    fn write_stored(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.is_read_only {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        if !is_segment(&self.path) {
+            self.change("write")?.disk.files[self.number].write(offset as usize, bytes);
+            return Ok(());
+        }
+        let mut state = lock(&self.state);
+        // There are many: a few moments among them are enough, and a few of the contents that a page has had.
+        if state.chance.one_in(STORES_A_CHANGE) {
+            state.step("store", &self.path);
+        }
+        let is_kept = state.chance.one_in(STORES_A_VERSION);
+        state.disk.files[self.number].store(offset as usize, bytes, is_kept);
+        Ok(())
+    }
+
     fn set_length(&self, length: u64) -> io::Result<()> {
         self.change("cut")?.disk.files[self.number].bytes.resize(length as usize, 0);
         Ok(())
@@ -393,11 +425,11 @@ impl File for PlainFile {
         if state.lie != Some(lie) {
             file.end_sync(&begun);
         }
-        if is_journal {
+        if is_journal && !state.is_told_of_syncs {
             for (promise, acknowledged) in state.promises.iter_mut().zip(acknowledged) {
                 promise.synced = promise.synced.max(acknowledged);
             }
-        } else if is_segment(&self.path) {
+        } else if !is_journal && is_segment(&self.path) {
             state.before_homes.insert(self.number, acknowledged);
         }
         Ok(())

@@ -43,6 +43,8 @@ pub struct Plan {
     pub page_limit: Option<u64>,
     /// Least bytes that are written to their place ahead of the journal.
     pub direct_bytes_min: Option<u64>,
+    /// Whether what is stored to new blocks goes to their file until the next sync.
+    pub takes_places: bool,
     /// Most bytes of values, where the engine takes any size: a multiple of 32.
     pub value_bytes_max: usize,
     /// A device that lies; the exploration must find violations.
@@ -65,6 +67,7 @@ impl Plan {
             checkpoint_interval: CHECKPOINT_INTERVALS[(seed % 3) as usize],
             page_limit: PAGE_LIMITS[(seed % 4) as usize],
             direct_bytes_min: DIRECT_BYTES_MIN[(seed % 3) as usize],
+            takes_places: (seed / 2).is_multiple_of(2),
             value_bytes_max: 2048,
             lie: None,
             left_out: None,
@@ -93,16 +96,21 @@ impl Plan {
             .durability(self.durability)
             .journal_bytes(self.journal_bytes)
             .checkpoint_interval(self.checkpoint_interval)
-            .populate_ahead_bytes(512)
+            .populate_ahead_bytes(if self.takes_new_blocks() { 16 << 10 } else { 512 })
             .recovery_threads(1)
             .page_limit(self.page_limit)
-            .direct_bytes_min(self.direct_bytes_min)
+            .written_once(self.direct_bytes_min, self.takes_places)
     }
 
     fn shape(&self) -> EngineShape {
         // Of `viper`, records of one size and of any, with all other choices in turn, and large ones.
         let is_other = self.engine == EngineKind::Viper && (self.seed + self.seed / 4) % 2 == 1;
-        let number = if self.has_large_values() { 5 } else { u64::from(is_other) };
+        let number = match self.has_large_values() {
+            true => 5,
+            // Short runs, so that there are new ones all the time.
+            false if self.takes_new_blocks() && self.engine != EngineKind::Viper => 8,
+            false => u64::from(is_other),
+        };
         EngineShape::for_files(self.engine, number)
     }
 
@@ -115,7 +123,13 @@ impl Plan {
     /// Whether records are written to their place ahead of the journal: what the durability says is more than any has here.
     pub(super) fn writes_ahead(&self) -> bool {
         let can = self.engine != EngineKind::Viper || self.has_large_values();
-        can && self.direct_bytes_min.is_some()
+        can && self.direct_bytes_min.is_some() || self.takes_new_blocks()
+    }
+
+    /// Whether blocks of the store are taken so that stores go to their file.
+    pub(super) fn takes_new_blocks(&self) -> bool {
+        let is_group = matches!(self.durability, Durability::Group { .. });
+        self.takes_places && is_group
     }
 
     fn has_large_values(&self) -> bool {

@@ -211,9 +211,9 @@ impl Pmem for Simulated {
     }
 
     /// Stores zeros: they last once they are flushed, or when the machine is so inclined.
-    fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
+    fn punch(&self, range: Extent, site: Site) -> io::Result<bool> {
         self.zero(range, site);
-        Ok(())
+        Ok(true)
     }
 
     /// Nothing is left to do: what was fenced is durable.

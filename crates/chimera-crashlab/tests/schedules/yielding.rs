@@ -178,14 +178,14 @@ impl Pmem for Yielding {
         self.hardware.fence(site);
     }
 
-    fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
+    fn punch(&self, range: Extent, site: Site) -> io::Result<bool> {
         self.turn();
         if self.part(range.offset()).is_none() {
             return self.hardware.punch(range, site);
         }
         self.hardware.zero(range, site);
         self.keep(range);
-        Ok(())
+        Ok(true)
     }
 
     fn sync(&self, site: Site) -> io::Result<()> {

@@ -112,6 +112,14 @@ pub trait File: Send + Sync + fmt::Debug {
     /// # Errors
     /// When there is no room, the process may not have a file of that length, or the device fails.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// As [`write_at`](Self::write_at), of what was just stored to memory that stands for a mapping of the file. It is called in
+    /// the middle of a store: nobody else may go on meanwhile who could wait for that.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn write_stored(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_at(offset, bytes)
+    }
     /// Cuts or extends the file to `length`.
     ///
     /// # Errors

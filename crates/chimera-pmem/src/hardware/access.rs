@@ -139,6 +139,9 @@ unsafe extern "C" fn begin_store(hardware: *const (), at: u64, length: u64) -> u
 unsafe extern "C" fn end_store(hardware: *const (), at: u64, length: u64) -> u64 {
     // SAFETY: as the caller promises.
     let hardware = unsafe { &*hardware.cast::<Hardware>() };
+    if let Some(journal) = hardware.journal.get() {
+        hardware.pages.write_through(at, length, |at, bytes| journal.write_taken(at, bytes));
+    }
     hardware.pages.end_store(at, length);
     0
 }

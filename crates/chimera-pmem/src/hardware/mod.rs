@@ -522,6 +522,15 @@ impl Pmem for Hardware {
         }
     }
 
+    fn take_new(&self, range: Extent, ahead: Extent, emptied: Fenced) {
+        if let Some(journal) = self.journal() {
+            // The check.
+            let _ = self.words(range.offset(), range.length());
+            let _ = self.words(ahead.offset(), ahead.length());
+            journal.take_new(range, ahead, emptied);
+        }
+    }
+
     #[inline]
     fn fenced(&self) -> Fenced {
         self.journal().map_or_else(Fenced::default, |journal| journal.fenced())
@@ -538,7 +547,7 @@ impl Pmem for Hardware {
         }
     }
 
-    fn punch(&self, range: Extent, _site: Site) -> io::Result<()> {
+    fn punch(&self, range: Extent, _site: Site) -> io::Result<bool> {
         let writable =
             if self.is_journaled() { &self.journaled_words } else { &self.writable_words };
         if !is_below(writable, range.offset(), range.length()) {
@@ -552,7 +561,7 @@ impl Pmem for Hardware {
         if is_punched && self.is_journaled() {
             self.pages.discarded(range.offset()..range.end());
         }
-        Ok(())
+        Ok(is_punched)
     }
 
     /// # Durability

@@ -21,6 +21,7 @@ impl Hardware {
         if self.expects_misses.swap(true, Ordering::Relaxed) {
             return;
         }
+        self.pages.read_alone();
         regions.iter().filter(|region| region.medium() == Medium::File).for_each(|region| {
             let (at, length) = region.place();
             self.advise_random(at, length);

@@ -121,9 +121,9 @@ impl Pmem for Heap {
 
     fn fence(&self, _: Site) {}
 
-    fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
+    fn punch(&self, range: Extent, site: Site) -> io::Result<bool> {
         self.zero(range, site);
-        Ok(())
+        Ok(true)
     }
 
     fn sync(&self, _: Site) -> io::Result<()> {

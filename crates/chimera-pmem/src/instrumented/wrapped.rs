@@ -190,6 +190,10 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         self.record(|recorder, models| recorder.flush(models, range.lines()));
     }
 
+    fn take_new(&self, range: Extent, ahead: Extent, emptied: Fenced) {
+        self.inner.take_new(range, ahead, emptied);
+    }
+
     fn fenced(&self) -> Fenced {
         self.inner.fenced()
     }
@@ -218,7 +222,7 @@ impl<P: Pmem> Pmem for Instrumented<P> {
     }
 
     /// Not counted; the cache model drops the lines, as they are never written back.
-    fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
+    fn punch(&self, range: Extent, site: Site) -> io::Result<bool> {
         let result = self.inner.punch(range, site);
         self.record(|_, models| {
             if let Some(cache) = &models.cache {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Weak};
 
-use super::entry::{END_MARK_BYTES, Left, Place, Plan, Run, bytes_max};
+use super::entry::{END_MARK_BYTES, Left, PLACED_BYTES, Place, Plan, Run, Says, bytes_max};
 use super::header::DATA_AT;
 use super::{Journal, lock, marks, read};
 use crate::environment::File;
@@ -15,7 +15,7 @@ use crate::{CACHE_LINE, Extent};
 /// What the writer of entries uses again and again.
 #[derive(Debug)]
 pub(super) struct Tail {
-    plan: Plan,
+    pub(super) plan: Plan,
     buffer: Vec<u8>,
     pub(super) ring: Ring,
 }
@@ -152,7 +152,8 @@ impl Journal {
             let mut tail = lock(&self.tail);
             let before = left;
             tail.plan.take(&mut left, bytes_max(self.capacity()));
-            let bytes = tail.plan.bytes() as u64;
+            let left_out = self.leave_taken_out(&mut tail.plan);
+            let bytes = if tail.plan.is_empty() { 0 } else { tail.plan.bytes() as u64 };
             if self.has_failed.load(Ordering::Acquire) {
                 return Ok(end);
             }
@@ -162,7 +163,10 @@ impl Journal {
                 self.make_room(bytes)?;
                 continue;
             }
-            end = self.write_entry(&mut tail, others, read)?;
+            self.direct_bytes.fetch_add(left_out, Ordering::Relaxed);
+            if bytes > 0 {
+                end = self.write_entry(&mut tail, others, Says::Synced(self.durable()), read)?;
+            }
         }
         Ok(end)
     }
@@ -172,15 +176,16 @@ impl Journal {
     /// The pages of its lines are named before the lines are read: see `pages`. Word 0 goes last, over the end
     /// mark of the entry before. So a process that is killed here leaves a whole entry or none, and an end mark behind
     /// the last one either way.
-    fn write_entry(
+    pub(super) fn write_entry(
         &self,
         tail: &mut Tail,
         others: Option<&[Run]>,
+        says: Says,
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<u64> {
         let Tail { plan, buffer, ring } = tail;
         let position = self.tail_at.load(Ordering::Relaxed);
-        let place = Place { journal_id: self.header.journal_id, position, synced: self.durable() };
+        let place = Place { journal_id: self.header.journal_id, position, says };
         if let Some(pages) = self.pages.get() {
             let (end, reached) = (position + plan.bytes() as u64, self.start_at());
             let bytes = |run: &Run| (run.first * CACHE_LINE, run.count * CACHE_LINE);
@@ -212,8 +217,11 @@ impl Journal {
         Ok(end)
     }
 
-    /// Room behind the last entry, and behind the end marks of this life and of the next.
+    /// Room behind the last entry; behind the end marks of this life and of the next, and two entries that say what is in its
+    /// place: that of the sync under way, and that of the next one, for a place that is taken meanwhile. Before it there is no
+    /// other, as whoever takes a place needs room beside that.
     pub(super) fn free_bytes(&self) -> u64 {
-        (self.capacity() - read::SPARE_BYTES).saturating_sub(self.pending_bytes())
+        let spare = read::SPARE_BYTES + 2 * PLACED_BYTES;
+        (self.capacity() - spare).saturating_sub(self.pending_bytes())
     }
 }

@@ -137,7 +137,13 @@ impl Journal {
     }
 
     /// Takes a ring into use in place of the one that there is.
-    fn change_capacity(&self, scratch: &mut Scratch, capacity: u64, ring: Ring) -> io::Result<()> {
+    pub(super) fn change_capacity(
+        &self,
+        scratch: &mut Scratch,
+        capacity: u64,
+        ring: Ring,
+    ) -> io::Result<()> {
+        let _paused = self.pause_taking()?;
         let mut tail = lock(&self.tail);
         self.write_back_all(scratch)?;
         let header = Header { capacity, ..self.header_now() };
@@ -152,6 +158,7 @@ impl Journal {
 
     /// Writes everything back and marks the journal as closed, with as little storage as a new one has.
     pub(super) fn close_with(&self, scratch: &mut Scratch) -> io::Result<()> {
+        let _paused = self.pause_taking()?;
         let mut tail = lock(&self.tail);
         self.write_back_all(scratch)?;
         let capacity = self.capacity_closed;

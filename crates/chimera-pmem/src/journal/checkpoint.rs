@@ -157,7 +157,9 @@ impl Journal {
             for (line, content) in entry.lines() {
                 lines.push(line, content);
             }
-            entry.direct().for_each(|direct| lines.note_direct(direct.run.first, direct.run.count));
+            // Of places that were taken the sync has said that they are durable.
+            let direct = entry.direct().filter(|direct| !direct.is_taken());
+            direct.for_each(|direct| lines.note_direct(direct.run.first, direct.run.count));
         }
         lines.fold();
         let begun_ns = self.environment.now_ns();

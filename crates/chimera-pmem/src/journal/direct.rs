@@ -121,6 +121,7 @@ impl Journal {
         beside: &mut Vec<Run>,
         read: &impl Fn(u64, &mut [u8]),
     ) -> io::Result<()> {
+        self.leave_taken_places(new);
         if new.is_shared {
             // As in `Pages::fence_entry`: either the entry is seen that names a page, or it sees what was stored.
             fence(Ordering::SeqCst);

@@ -3,15 +3,18 @@
 //! ```text
 //! word 0   XXH3 of everything behind it, seeded by the journal's id
 //!      1   position of the entry in the journal
-//!      2   position up to which the journal was synced when the entry was written
-//!      3   low half: bytes of the entry; then 16 bits each: number of runs, number of direct runs
+//!      2   position up to which the journal was synced when the entry was written; with PLACED, before which whatever
+//!          entries say of lines in their place is durable there
+//!      3   low half: bytes of the entry, and PLACED in bit 31; then 16 bits each: number of runs, number of direct runs
 //!      4.. one word per run: first line << 16 | number of lines
 //!      ... three words per direct run: first line << 16 | number of lines;
-//!          number of the data file << 48 | number of the first line in it; XXH3 of the lines, seeded by the journal's id
+//!          number of the data file << 48 | number of the first line in it; XXH3 of the lines, seeded by the journal's id,
+//!          or 0 where the place was taken
 //!      ... the lines of all runs but direct ones, 64 bytes each
 //! ```
 //!
-//! The lines of a direct run were written to their data file before the entry was.
+//! The lines of a direct run were written to their data file before the entry was. What is stored to a place that was
+//! [taken](super::taken) goes to its data file afterwards, and is in no entry. An entry with PLACED may have no runs.
 //!
 //! Behind the last entry is an *end mark*, in the place of the next entry's word 0. It is stored with the entry
 //! before it, and word 0 takes its place as the last store of an entry.
@@ -28,8 +31,12 @@ const RUN_BYTES: usize = 8;
 const DIRECT_BYTES: usize = 24;
 /// Bytes of a line.
 const LINE: usize = CACHE_LINE as usize;
-/// Smallest entry: one direct run.
-pub(super) const BYTES_MIN: usize = HEADER_BYTES + DIRECT_BYTES;
+/// Smallest entry.
+pub(super) const BYTES_MIN: usize = HEADER_BYTES;
+/// Bytes of an entry that says what is in its place, and nothing else.
+pub(super) const PLACED_BYTES: u64 = HEADER_BYTES as u64;
+/// In word 3.
+const PLACED: u64 = 1 << 31;
 /// Most lines in a run: its low 16 bits. Most runs of an entry of either kind, too.
 const RUN_LINES_MAX: u64 = 0xffff;
 /// Most lines in a direct run: as many are read and compared together.
@@ -51,6 +58,12 @@ pub(super) fn bytes_max(capacity: u64) -> usize {
     (capacity / 8).min(256 << 10) as usize
 }
 
+/// Most bytes that the direct runs of an entry name there.
+pub(super) fn direct_bytes_max(capacity: u64) -> u64 {
+    let runs = (bytes_max(capacity) - HEADER_BYTES) / DIRECT_BYTES;
+    runs as u64 * DIRECT_LINES_MAX * CACHE_LINE
+}
+
 /// Consecutive lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Run {
@@ -67,13 +80,21 @@ pub(super) struct Direct {
     /// Number of the file, and of the first line in it.
     pub(super) file: u16,
     pub(super) line_in_file: u64,
+    /// Of the lines; [`TAKEN`](Self::TAKEN) where they are written later.
     pub(super) checksum: u64,
 }
 
 impl Direct {
+    /// Instead of a checksum: the place was taken, and lines are stored there until a sync.
+    pub(super) const TAKEN: u64 = 0;
+
     /// What says that lines are these.
     pub(super) fn checksum_of(lines: &[u8], journal_id: u64) -> u64 {
-        xxh3_64_with_seed(lines, journal_id)
+        xxh3_64_with_seed(lines, journal_id).max(1)
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.checksum == Self::TAKEN
     }
 
     fn words(&self) -> [u64; 3] {
@@ -109,6 +130,8 @@ impl Left<'_> {
 pub(super) struct Plan {
     direct: Vec<Direct>,
     runs: Vec<Run>,
+    /// For [`leave_out`](Self::leave_out): no put allocates memory.
+    spare: Vec<Run>,
     lines: usize,
 }
 
@@ -141,6 +164,18 @@ impl Plan {
         }
     }
 
+    /// Whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.direct.is_empty()
+    }
+
+    /// Leaves out the lines for which `is_left_out` says so of their page, of so many lines each; how many.
+    pub(super) fn leave_out(&mut self, page_lines: u64, is_left_out: impl Fn(u64) -> bool) -> u64 {
+        let count = leave_out(&mut self.runs, &mut self.spare, page_lines, is_left_out);
+        self.lines -= count as usize;
+        count
+    }
+
     /// All runs, direct ones too.
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().chain(self.direct.iter().map(|direct| &direct.run))
@@ -163,9 +198,13 @@ impl Plan {
         let bytes = self.bytes();
         // Every byte is overwritten below: what an earlier entry left needs no clearing.
         buffer.resize(bytes + END_MARK_BYTES, 0);
-        let counts =
-            bytes as u64 | (self.runs.len() as u64) << 32 | (self.direct.len() as u64) << 48;
-        for (index, word) in [0, place.position, place.synced, counts].into_iter().enumerate() {
+        let (said, placed) = match place.says {
+            Says::Synced(position) => (position, 0),
+            Says::Placed(position) => (position, PLACED),
+        };
+        let runs = (self.runs.len() as u64) << 32 | (self.direct.len() as u64) << 48;
+        let counts = bytes as u64 | placed | runs;
+        for (index, word) in [0, place.position, said, counts].into_iter().enumerate() {
             put(buffer, 8 * index, word);
         }
         let mut at = HEADER_BYTES;
@@ -187,18 +226,54 @@ impl Plan {
     }
 }
 
+/// Leaves out of runs the lines for which `is_left_out` says so of their page, of so many lines each; how many. `spare` is used
+/// again and again.
+pub(super) fn leave_out(
+    runs: &mut Vec<Run>,
+    spare: &mut Vec<Run>,
+    page_lines: u64,
+    is_left_out: impl Fn(u64) -> bool,
+) -> u64 {
+    let mut left_out = 0;
+    spare.clear();
+    for run in &*runs {
+        let (mut first, end) = (run.first, run.first + run.count);
+        while first < end {
+            let page = first / page_lines;
+            let count = end.min((page + 1) * page_lines) - first;
+            match spare.last_mut() {
+                _ if is_left_out(page) => left_out += count,
+                Some(last) if last.first + last.count == first => last.count += count,
+                _ => spare.push(Run { first, count }),
+            }
+            first += count;
+        }
+    }
+    std::mem::swap(runs, spare);
+    left_out
+}
+
 /// What an entry says about itself beside its lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) journal_id: u64,
     pub(super) position: u64,
-    pub(super) synced: u64,
+    pub(super) says: Says,
+}
+
+/// What an entry says of those before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Says {
+    /// Those before this position are durable.
+    Synced(u64),
+    /// What those before this position say of lines in their place is durable there.
+    Placed(u64),
 }
 
 /// The length of the entry that begins with `header`, if one can begin like that at `position`.
 pub(super) fn length(header: &[u8], position: u64, bytes_max: usize) -> Option<usize> {
     let counts = word(header, 24)?;
-    let bytes = counts as u32 as usize;
+    let bytes = (counts & (PLACED - 1)) as usize;
     let is_possible = word(header, 8)? == position
         && (BYTES_MIN..=bytes_max).contains(&bytes)
         && bytes.is_multiple_of(8);
@@ -223,7 +298,8 @@ impl<'a> Entry<'a> {
         }
         let entry = Self { bytes, runs, direct };
         let table = entry.lines_at();
-        if runs + direct == 0 || table > bytes.len() {
+        let says_placed = word(bytes, 24)? & PLACED > 0;
+        if runs + direct == 0 && !says_placed || table > bytes.len() {
             return None;
         }
         let lines: u64 = entry.runs().map(|run| run.count).sum();
@@ -242,9 +318,10 @@ impl<'a> Entry<'a> {
         self.bytes.len() as u64
     }
 
-    /// Up to where the journal was synced when the entry was written.
-    pub(super) fn synced(&self) -> u64 {
-        word(self.bytes, 16).unwrap_or_default()
+    /// What it says of those before it.
+    pub(super) fn says(&self) -> Says {
+        let [said, counts] = [16, 24].map(|at| word(self.bytes, at).unwrap_or_default());
+        if counts & PLACED > 0 { Says::Placed(said) } else { Says::Synced(said) }
     }
 
     fn runs(&self) -> impl Iterator<Item = Run> + use<'a> {

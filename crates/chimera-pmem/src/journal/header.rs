@@ -14,7 +14,9 @@ use crate::pages::PENDING_BYTES_MAX;
 /// First word of both copies: "CHIMJRN1" in ASCII, little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"CHIMJRN1");
 /// Version of the journal's format.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
+/// The one before it, whose entries say nothing of places that were taken.
+const VERSION_3: u64 = 3;
 /// The oldest one that is read: it has no direct runs.
 const VERSION_MIN: u64 = 2;
 /// Words of a copy.
@@ -88,7 +90,7 @@ impl Header {
             return Err(OtherVersion { found: 1 }.into());
         }
         let is_version_2 = is_version(2, CHECKSUM_AT_OF_VERSION_2);
-        let is_since_3 = words[1] >= VERSION && is_whole(words, WORDS - 1);
+        let is_since_3 = words[1] >= VERSION_3 && is_whole(words, WORDS - 1);
         if !is_version_2 && !is_since_3 {
             return Ok(None);
         }

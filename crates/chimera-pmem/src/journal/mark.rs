@@ -169,7 +169,7 @@ impl Tail {
                 window.store((self.at % PAGE) as usize, words.as_bytes());
                 Ok(())
             }
-            None => self.file.write_at(self.at, words.as_bytes()),
+            None => self.file.write_stored(self.at, words.as_bytes()),
         }
     }
 }

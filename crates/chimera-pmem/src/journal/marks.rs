@@ -15,6 +15,7 @@ pub(super) struct NewRuns {
     /// Those that lie in their file since the thread fenced.
     pub(super) written: Vec<Direct>,
     pub(super) content: Vec<u8>,
+    pub(super) spare: Vec<Run>,
 }
 
 impl NewRuns {

@@ -10,7 +10,8 @@
 //! - `entry`: one fence as bytes; `header`: which journal, and where its first entry lies; `mark`: beside the journal,
 //!   which one is in use.
 //! - `read`, `lines`: reading entries back, and the newest content of each line; `damage`: what is lost.
-//! - `direct`: lines that go to their data file alone, as their place was empty.
+//! - `direct`: lines that go to their data file alone, as their place was empty; `taken`: places in which stores go there at
+//!   once.
 //! - `append`: from a fence to an entry; `sync`: making entries durable, for one and for many.
 //! - `checkpoint`, `data_files`: writing lines back; `interval`: when, by the clock; `capacity`: how long the ring is.
 //! - `give_back`: giving pages back whose content is in the data files; `budget`: how much memory pages may take, and waiting
@@ -67,6 +68,7 @@ mod mark;
 mod marks;
 mod read;
 mod sync;
+mod taken;
 
 #[cfg(test)]
 mod tests;
@@ -97,6 +99,7 @@ pub use lines::Lines;
 pub use mark::{Mark, MarkState};
 pub use read::{Contents, NewLines, ReadData};
 use sync::Syncing;
+use taken::Taken;
 
 /// When entries are synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +125,7 @@ pub struct JournalFigures {
     pub unsynced_bytes: u64,
     /// Bytes of entries that a checkpoint has yet to write back.
     pub pending_bytes: u64,
-    /// Bytes of lines that went to their place alone, and have a checksum in an entry.
+    /// Bytes of lines that went to their place alone: they have a checksum in an entry, or their place was new.
     pub direct_bytes: u64,
     /// Syncs that made entries durable.
     pub syncs: u64,
@@ -173,6 +176,12 @@ pub struct Journal {
     /// Syncs of the file that succeeded, those of checkpoints not among them.
     syncs: AtomicU64,
     data_files: Mutex<Vec<DataFile>>,
+    /// Changes under the lock of the tail, but for being taken back.
+    taken: Mutex<Taken>,
+    has_taken: AtomicBool,
+    takes_none: AtomicBool,
+    /// One thread at a time takes places back. No other lock but that of `taken` and of the data files is taken meanwhile.
+    taking_back: Mutex<()>,
     /// Of the memory that the data files are mapped into.
     pages: OnceLock<Arc<Pages>>,
     budget: Budget,
@@ -257,6 +266,10 @@ impl Journal {
             start: start(),
             syncs: AtomicU64::new(0),
             data_files: Mutex::default(),
+            taken: Mutex::default(),
+            has_taken: AtomicBool::new(false),
+            takes_none: AtomicBool::new(false),
+            taking_back: Mutex::default(),
             pages: OnceLock::new(),
             budget: Budget::default(),
             mark: OnceLock::new(),

@@ -5,8 +5,8 @@ use std::io;
 
 use super::damage::Damage;
 use super::entry::{
-    DIRECT_LINES_MAX, Direct, END_MARK_BYTES, Entry, HEADER_BYTES, bytes_max, end_mark, length,
-    word,
+    DIRECT_LINES_MAX, Direct, END_MARK_BYTES, Entry, HEADER_BYTES, Says, bytes_max, end_mark,
+    length, word,
 };
 use super::header::{DATA_AT, Header};
 use super::lines::Lines;
@@ -56,6 +56,8 @@ pub struct Contents {
     end: u64,
     /// Entries before it are durable, as a later one says.
     synced: u64,
+    /// What some entries say of lines in their place is durable there, as only a later one says, which may be lost.
+    is_placed: bool,
     damage: Option<Damage>,
     /// Everything that was written is there.
     is_all_there: bool,
@@ -81,30 +83,41 @@ impl Contents {
         let mut lines = Lines::default();
         let mut new_lines = Vec::new();
         if header.is_closed {
-            let (end, synced, is_all_there) = (header.start, header.start, false);
-            let damage = None;
-            return Ok(Some(Self { header, lines, new_lines, end, synced, damage, is_all_there }));
+            let (end, synced, is_placed) = (header.start, header.start, false);
+            let (damage, is_all_there) = (None, false);
+            let contents =
+                Self { header, lines, new_lines, end, synced, is_placed, damage, is_all_there };
+            return Ok(Some(contents));
         }
-        let (mut end, mut synced) = (header.start, header.start);
-        let mut found = VecDeque::new();
+        let (mut end, mut synced, mut placed) = (header.start, header.start, header.placed);
+        let (mut found, mut named) = (VecDeque::new(), 0);
         let mut walk = Walk::new(file, header, header.start, header.start + header.capacity);
         while let Some(entry) = walk.next()? {
-            // No entry is synced before it is written.
-            synced = synced.max(entry.synced().min(end));
-            while found.front().is_some_and(|found: &FoundDirect| found.position < synced) {
+            // Nothing is said of an entry before it is written.
+            match entry.says() {
+                Says::Synced(position) => synced = synced.max(position.min(end)),
+                Says::Placed(position) => placed = placed.max(position.min(end)),
+            }
+            let known = placed.max(synced);
+            while found.front().is_some_and(|found: &FoundDirect| found.position < known) {
                 found.pop_front();
             }
             let (position, lines_before) = (end, lines.count());
             let direct = entry.direct();
+            let direct = direct.filter(|_| position >= header.placed);
+            let before = found.len();
             found.extend(direct.map(|direct| FoundDirect { direct, position, lines_before }));
+            named += found.len() - before;
             end += entry.length();
             for (line, content) in entry.lines() {
                 lines.push(line, content);
             }
         }
-        let placed = synced.max(header.placed);
+        let placed = synced.max(placed);
         found.retain(|found| found.position >= placed);
-        if let Some(first) = first_that_differs(&found, header.journal_id, data)? {
+        let is_placed = named > found.len();
+        let is_all_there = header.boot_id != 0 && header.boot_id == boot_id;
+        if let Some(first) = first_that_differs(&found, header.journal_id, is_all_there, data)? {
             let FoundDirect { position, lines_before, .. } = found[first];
             end = position;
             lines.truncate(lines_before);
@@ -112,10 +125,9 @@ impl Contents {
             walk.go_back(position);
         }
         new_lines.extend(found.iter().map(|found| found.direct.place()));
-        let is_all_there = header.boot_id != 0 && header.boot_id == boot_id;
         let damage = walk.damage(is_all_there)?;
         lines.fold();
-        Ok(Some(Self { header, lines, new_lines, end, synced, damage, is_all_there }))
+        Ok(Some(Self { header, lines, new_lines, end, synced, is_placed, damage, is_all_there }))
     }
 
     /// What is damaged, if anything is: entries are lost then.
@@ -223,7 +235,8 @@ impl Contents {
             position += count;
         }
         file.sync()?;
-        if self.new_lines.is_empty() {
+        // Also where an entry said so that lies behind the end: the next mark may be written over it.
+        if self.new_lines.is_empty() && !self.is_placed {
             return Ok(());
         }
         Header { placed: self.end, ..self.header }.write(file)
@@ -260,17 +273,25 @@ impl Direct {
     }
 }
 
-/// The first direct run whose lines are not what its entry says.
+/// The first direct run whose lines are not what its entry says. Those of a place that was taken may be any, unless
+/// everything is there that was stored.
 ///
 /// # Errors
 /// What a file says, but that it is not there or ends before.
 fn first_that_differs(
     found: &VecDeque<FoundDirect>,
     journal_id: u64,
+    is_all_there: bool,
     data: ReadData<'_>,
 ) -> io::Result<Option<usize>> {
     let mut content = vec![0; (DIRECT_LINES_MAX * CACHE_LINE) as usize];
     for (index, FoundDirect { direct, .. }) in found.iter().enumerate() {
+        if direct.is_taken() {
+            if is_all_there {
+                continue;
+            }
+            return Ok(Some(index));
+        }
         let NewLines { file, offset, length } = direct.place();
         let content = &mut content[..length as usize];
         match data(file, offset, content) {
@@ -388,7 +409,8 @@ impl<'a> Walk<'a> {
                 Some(range) => {
                     let length = range.len() as u64;
                     let entry = Entry::check(&self.chunk[range], self.header.journal_id);
-                    was_durable |= entry.is_some_and(|entry| entry.synced() > gap);
+                    let says = entry.map(|entry| entry.says());
+                    was_durable |= matches!(says, Some(Says::Synced(synced)) if synced > gap);
                     entries += 1;
                     end = position + length;
                     length

@@ -115,12 +115,10 @@ impl Journal {
             let target = self.tail_at();
             self.covered.store(target, Ordering::SeqCst);
             self.let_go_of_entries(self.durable()..target);
-            // What entries name that lies in its place already goes first.
-            let done = self.sync_new().and_then(|()| {
-                self.sync_file(|file| file.sync().map_err(|error| cannot_sync(&error)))
-            });
-            if done.is_ok() {
-                self.durable.fetch_max(target, Ordering::AcqRel);
+            let done = self.sync_both(target);
+            if let Ok(end) = done {
+                self.durable.fetch_max(end, Ordering::AcqRel);
+                self.covered.fetch_max(end, Ordering::SeqCst);
                 self.syncs.fetch_add(1, Ordering::Relaxed);
                 self.begin_interval();
             }
@@ -132,6 +130,18 @@ impl Journal {
             self.ends.wake_all();
             syncing = lock(&self.syncing);
         }
+    }
+
+    /// Syncs the data files with what entries say is in its place, then the journal, which has entries up to `target`; up to where
+    /// it is durable then.
+    fn sync_both(&self, target: u64) -> io::Result<u64> {
+        let taken = self.end_taken().inspect_err(|error| self.fail(error))?;
+        self.sync_new()?;
+        let said = taken.map(|position| self.say_in_place(position)).transpose();
+        let said = said.inspect_err(|error| self.fail(error))?;
+        self.sync_file(|file| file.sync().map_err(|error| cannot_sync(&error)))?;
+        // Entries between the two are of operations that are acknowledged later.
+        Ok(if taken == Some(target) { said.unwrap_or(target) } else { target })
     }
 
     /// Takes the pages of entries that are about to be synced out of the page tables, all at once. Else the kernel does so page
@@ -261,6 +271,13 @@ impl Journal {
     /// Ends the journal's use: nothing more is written.
     #[cold]
     pub(super) fn fail(&self, error: &io::Error) {
+        self.take_back_for_ever();
+        self.fail_at_once(error);
+    }
+
+    /// As [`fail`](Self::fail), where nobody may be waited for.
+    #[cold]
+    pub(super) fn fail_at_once(&self, error: &io::Error) {
         lock(&self.syncing).failure.get_or_insert_with(|| error.to_string());
         self.has_failed.store(true, Ordering::Release);
         self.ends.add_one();

@@ -129,6 +129,34 @@ impl Reservation {
         Ok(())
     }
 
+    /// Maps a part of a file, which is mapped there already, in another way: what is private there is lost. Whoever accesses
+    /// the range meanwhile finds one mapping or the other.
+    ///
+    /// # Errors
+    /// When the process has as many mappings as it may, or the file cannot be mapped so; nothing has changed.
+    pub(crate) fn map_again(
+        &self,
+        at: usize,
+        length: usize,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        sharing: Sharing,
+    ) -> io::Result<()> {
+        let is_inside = at.checked_add(length).is_some_and(|end| end <= self.usable());
+        assert!(is_inside && length > 0, "{length} bytes at {at} are not mapped");
+        let address = self.base.wrapping_byte_add(at).cast::<c_void>();
+        let source = Source::File { file, offset, sharing, read_only: false };
+        // As in `map`: what can fail for the file's sake fails at another address.
+        // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
+        let trial = unsafe { map_source(std::ptr::null_mut(), length, source, MapFlags::empty()) }?;
+        // SAFETY: mapped a moment ago with this length, and nothing points into it.
+        unsafe { mm::munmap(trial, length) }?;
+        // SAFETY: the range lies inside the reservation. What it had is replaced by a mapping of the same length, which
+        // can be accessed in the same ways; all access is by atomics, to which this is a store like any other.
+        unsafe { map_source(address, length, source, MapFlags::FIXED) }?;
+        Ok(())
+    }
+
     /// Asks for huge pages behind a mapped range; `false` when the system refuses.
     pub(crate) fn advise_huge(&self, at: usize, length: usize) -> bool {
         self.advise(at, length, Advice::LinuxHugepage).is_ok()

@@ -25,7 +25,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 use zerocopy::FromZeros;
@@ -36,6 +36,7 @@ use crate::{Arena, Site};
 #[cfg(all(test, loom))]
 mod models;
 mod page_state;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -57,6 +58,10 @@ pub mod steps {
         DIRECT_SYNC = "journal.step.direct_sync";
         /// Before such lines change, the journal says durably that they were there.
         PLACED = "journal.step.placed";
+        /// A place is taken only if no entry is pending that says what was there.
+        TAKEN_UNNAMED = "journal.step.taken_unnamed";
+        /// A sync keeps in memory what is stored to places that were taken before it.
+        TAKEN_ENDS = "journal.step.taken_ends";
     }
 }
 
@@ -112,6 +117,10 @@ pub(crate) struct Pages {
     private: AtomicU64,
     /// Pages given back so far.
     given: AtomicU64,
+    /// Pages that are missing are read without those around them.
+    reads_alone: AtomicBool,
+    /// Some pages are or were shared of a file that is not mapped.
+    writes_through: AtomicBool,
     skipped: OnceLock<Site>,
 }
 
@@ -123,6 +132,8 @@ impl Pages {
             table: Arena::new(SMALL_PAGES, false),
             private: AtomicU64::new(0),
             given: AtomicU64::new(0),
+            reads_alone: AtomicBool::new(false),
+            writes_through: AtomicBool::new(false),
             skipped: OnceLock::new(),
         }
     }
@@ -139,6 +150,11 @@ impl Pages {
 
     pub(crate) fn skips(&self, step: Site) -> bool {
         self.skipped.get() == Some(&step)
+    }
+
+    /// From now on pages that are missing are to be read without those around them.
+    pub(crate) fn read_alone(&self) {
+        self.reads_alone.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn page_bytes(&self) -> u64 {

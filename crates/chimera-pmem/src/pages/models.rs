@@ -14,7 +14,9 @@ mod atomic {
 #[path = "page_state.rs"]
 mod page_state;
 
-use page_state::{begin, end, give, keep, try_hold};
+use page_state::{
+    begin, end, give, hold_shared, is_shared, keep, share, try_hold, try_hold_clean, unshare,
+};
 
 /// A page of one word, its file, and the last entry that names it.
 struct Page {
@@ -165,5 +167,36 @@ fn loom_lines_go_to_their_place_unless_an_older_entry_has_other_content() {
         let is_named = page.appended.load(Ordering::Relaxed) > 0;
         let said = stray.join().expect("no panic");
         assert!(is_named || said == 2, "the entry has {said}, and nobody saw it");
+    });
+}
+
+/// As `Pages::unshare`, beside a writer that fences: what it has stored is in the file when that is synced, or in an entry.
+#[test]
+fn loom_a_store_beside_a_sync_is_in_the_file_or_in_an_entry() {
+    check(|| {
+        let page = Page::new();
+        // As `Pages::share`: only a clean page is shared.
+        assert!(page.give_back());
+        assert!(try_hold_clean(&page.state));
+        share(&page.state);
+        let is_mapped = Arc::new(AtomicU32::new(1));
+        let writer = thread::spawn({
+            let (page, is_mapped) = (page.clone(), is_mapped.clone());
+            move || {
+                let is_first = begin(&page.state, || thread::yield_now());
+                let goes_to_file = is_mapped.load(Ordering::Relaxed) == 1;
+                let word = if goes_to_file { &page.file } else { &page.copy };
+                word.store(2, Ordering::Relaxed);
+                end(&page.state);
+                assert!(is_first != goes_to_file, "a page with stores of its own is counted");
+                !is_shared(&page.state)
+            }
+        });
+        hold_shared(&page.state, || thread::yield_now());
+        is_mapped.store(0, Ordering::Relaxed);
+        unshare(&page.state);
+        let synced = page.file.load(Ordering::Relaxed);
+        let is_in_entry = writer.join().expect("no panic");
+        assert!(is_in_entry || synced == 2, "a fence is lost");
     });
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! bit 0       GIVING: the page is being given back, and no writer may begin
 //!     1       PRIVATE: the page has stores of its own, so the kernel keeps a copy of it
-//!     2..31   writers in the middle of a store, and those that are about to find GIVING set
+//!     2       SHARED: what is stored to the page is stored to its file
+//!     3..31   writers in the middle of a store, and those that are about to find GIVING set
 //! ```
 //!
 //! # Protocol
@@ -11,6 +12,10 @@
 //! itself. Whoever gives the page back sets GIVING in a word in which there is no writer, looks at the page, gives it back or
 //! not, and clears GIVING. A writer that added itself before is seen there; one that adds itself later sees GIVING. So
 //! nobody stores while a page is looked at and given back, and what was stored before is seen.
+//!
+//! A page that becomes SHARED is held in the same way, and so is one that is no longer SHARED; for that those who are in the
+//! middle of a store are waited for. Whoever does that holds several pages, in ascending order, as writers begin theirs. So
+//! none of them waits for a page while the other waits for an earlier one.
 
 use super::atomic::{AtomicU32, Ordering};
 
@@ -19,7 +24,8 @@ mod tests;
 
 const GIVING: u32 = 1;
 const PRIVATE: u32 = 1 << 1;
-const WRITER: u32 = 1 << 2;
+const SHARED: u32 = 1 << 2;
+const WRITER: u32 = 1 << 3;
 
 /// Begins a store, which [`end`] ends. `wait` lets others run. Whether it is the first one to a page that was clean.
 #[inline]
@@ -28,7 +34,7 @@ pub(crate) fn begin(state: &AtomicU32, mut wait: impl FnMut()) -> bool {
         // Acquire: what was given back was so before.
         let before = state.fetch_add(WRITER, Ordering::Acquire);
         if before & GIVING == 0 {
-            let is_clean = before & PRIVATE == 0;
+            let is_clean = before & (PRIVATE | SHARED) == 0;
             return is_clean && state.fetch_or(PRIVATE, Ordering::Relaxed) & PRIVATE == 0;
         }
         state.fetch_sub(WRITER, Ordering::Relaxed);
@@ -68,4 +74,34 @@ pub(crate) fn keep(state: &AtomicU32) {
 /// Lets writers in again: the page is clean.
 pub(crate) fn give(state: &AtomicU32) {
     state.fetch_and(!(GIVING | PRIVATE), Ordering::Release);
+}
+
+/// Whether a page has no stores of its own, and nobody is at it.
+pub(crate) fn is_clean(state: &AtomicU32) -> bool {
+    state.load(Ordering::Relaxed) == 0
+}
+
+/// Lets writers into a clean page that was held: what they store goes to its file.
+pub(crate) fn share(state: &AtomicU32) {
+    state.fetch_or(SHARED, Ordering::Relaxed);
+    state.fetch_and(!GIVING, Ordering::Release);
+}
+
+/// Whether what is stored to the page goes to its file.
+#[inline]
+pub(crate) fn is_shared(state: &AtomicU32) -> bool {
+    state.load(Ordering::Relaxed) & SHARED > 0
+}
+
+/// Keeps writers out of a page that is shared until [`unshare`], and waits for those who are in the middle of a store.
+pub(crate) fn hold_shared(state: &AtomicU32, mut wait: impl FnMut()) {
+    // Acquire: of what they stored. All changes of the word are read-modify-writes.
+    while state.fetch_or(GIVING, Ordering::Acquire) >= WRITER {
+        wait();
+    }
+}
+
+/// Lets writers into a page that was held: the page is clean, and what they store stays in memory.
+pub(crate) fn unshare(state: &AtomicU32) {
+    state.fetch_and(!(GIVING | SHARED), Ordering::Release);
 }

@@ -193,7 +193,7 @@ fn where_nothing_is_mapped_clean_pages_show_what_is_written_to_the_file() {
 fn no_store_is_lost_while_pages_go() {
     let mapped = Mapped::new();
     let (rounds, rounds_max) = (3000, 3_000_000);
-    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let is_done = AtomicBool::new(false);
     let last = std::thread::scope(|scope| {
         let writers = [0, 8].map(|lane| {
             let mapped = &mapped;

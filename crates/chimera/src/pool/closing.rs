@@ -49,6 +49,7 @@ impl<P: Pmem> Pool<P> {
             journal.checkpoint().map_err(failed)?;
         }
         self.mark_closed(needed, closed_words, totals)?;
+        self.close_journal().map_err(after_closing(LEFT_TO_OPENING))?;
         // All that can be removed, whatever cannot.
         let removed = (needed..segments).map(|segment| self.files.remove_segment(segment));
         removed.fold(Ok(()), Result::and).map_err(after_closing(LEFT_TO_GROWTH))
@@ -64,7 +65,10 @@ impl<P: Pmem> Pool<P> {
         match self.closed_totals {
             Some(totals) if !self.read_only && self.was_clean => {
                 self.sync()?;
-                self.mark_closed(self.superblock().segments, self.closed_words, totals)
+                self.mark_closed(self.superblock().segments, self.closed_words, totals)?;
+                // As long as it is not closed the next opening knows what is yet to be removed.
+                let closed = if self.has_leftovers { Ok(()) } else { self.close_journal() };
+                closed.map_err(after_closing(LEFT_TO_OPENING))
             }
             _ => Ok(()),
         }
@@ -76,7 +80,7 @@ impl<P: Pmem> Pool<P> {
         self.close_with([0; CLOSED_WORDS], Totals::default())
     }
 
-    /// Says that the pool is closed in order, in both copies: either one alone must be enough.
+    /// Says that the pool is closed in order, in both copies: either one alone must be enough. The journal is yet to be closed.
     fn mark_closed(
         &self,
         segments: u64,
@@ -92,8 +96,7 @@ impl<P: Pmem> Pool<P> {
         self.sync()?;
         let rest = || {
             self.change_superblock(|_| {});
-            self.sync()?;
-            self.close_journal()
+            self.sync()
         };
         rest().map_err(after_closing(LEFT_TO_OPENING))
     }

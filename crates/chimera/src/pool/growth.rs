@@ -120,6 +120,7 @@ impl<P: Pmem> Pool<P> {
             // What is held keeps its storage.
             let last = block + limits.held;
             if last < ready {
+                self.take_new(block..block + 1, ready, limits.fresh_emptied);
                 prepare(block);
                 self.pmem.fence(block_sites::BLOCK_READY);
                 store_used(&self.pmem, block + 1, block_sites::USED_BLOCKS);
@@ -234,7 +235,8 @@ impl<P: Pmem> Pool<P> {
         if self.is_journaled {
             let start = self.map.block_at(blocks.start);
             let length = (blocks.end - blocks.start) * self.map.block_bytes;
-            return self.pmem.punch(self.extent(start, length), block_sites::USED_BLOCKS);
+            let range = self.extent(start, length);
+            return self.pmem.punch(range, block_sites::USED_BLOCKS).map(|_| ());
         }
         let (section, at, length) = self.locate(&growth.segments, &blocks);
         section.file.punch(at, length)

@@ -54,6 +54,8 @@ pub(super) struct JournalFile {
     is_kept_as_lost: bool,
     /// What is lost is to be ignored.
     salvages: bool,
+    /// It was in use and was not closed, as far as is known: durable before its first entry, and until the next one is in use.
+    pub(super) was_open: bool,
 }
 
 impl JournalFile {
@@ -73,6 +75,7 @@ impl JournalFile {
             }
             Some((mark, Ok(kept))) => {
                 found.kept = kept;
+                found.was_open = matches!(kept, Some(MarkState::Used { .. }));
                 if mark.is_lost() {
                     found.is_kept_as_lost = true;
                     let what = "changes of the file `journal` were lost, and no opening with salvage has ended since";
@@ -99,6 +102,8 @@ impl JournalFile {
             Ok(contents) => found.contents = contents,
         }
         found.file = Some(file);
+        found.was_open = found.loss.is_some()
+            || found.contents.as_ref().is_none_or(|contents| !contents.is_closed());
         found.pool_id = found.contents.as_ref().map(Contents::pool_id);
         found.judge(options)?;
         Ok(found)
@@ -125,6 +130,7 @@ impl JournalFile {
         let Damage { what, entries, bytes, .. } = &loss;
         log::warn!("{what}; of its changes {entries} or more are lost, in {bytes} bytes or more");
         self.loss.get_or_insert(loss);
+        self.was_open = true;
         Ok(())
     }
 
@@ -222,6 +228,9 @@ impl JournalFile {
         journal.checkpoint_every(options.checkpoint_interval);
         if let Some(bytes) = options.direct_bytes_min {
             journal.write_new_from(bytes);
+        }
+        if !options.takes_places {
+            journal.take_no_places();
         }
         // Until the store is open and knows what its index takes.
         let half = || options.memory_budget(&*files.environment).map(|bytes| bytes / 2);

@@ -45,8 +45,10 @@ mod device;
 mod files;
 mod growth;
 mod journal;
+mod leftovers;
 mod location;
 mod losses;
+mod new_blocks;
 mod open;
 mod options;
 mod orphan;
@@ -174,6 +176,8 @@ pub(crate) struct Pool<P: Pmem> {
     closed_totals: Option<Totals>,
     /// Its journal had lost changes, and it is salvaged.
     has_lost_journal: bool,
+    /// Its journal was not closed: a life that was lost may have left something in free space.
+    has_leftovers: bool,
     /// What salvage has left out.
     losses: LossLog,
     background: OnceLock<Box<dyn Task>>,

@@ -13,6 +13,7 @@ use super::device::Device;
 use super::files::{PoolFiles, cannot_map, lock_superblock};
 use super::growth::{AllocationLimits, Growth};
 use super::journal::JournalFile;
+use super::leftovers::Leftovers;
 use super::segment::{self, Section};
 use super::storage::{self, Mapped};
 use super::superblock::{CLOSING_AT, FILE_BYTES};
@@ -69,11 +70,7 @@ impl<P: Pmem> Pool<P> {
             }
         })?;
         if created {
-            store_new(&pmem, &superblock);
-            if let Some(journal) = pmem.journal() {
-                // A segment beside a superblock that is blank would be taken for damage.
-                journal.checkpoint().map_err(Error::io("create", path))?;
-            }
+            store_created(&pmem, &superblock, path)?;
         }
         // Not before the superblock is there: a mark would be in the way of making a pool anew.
         JournalFile::keep_mark(&pmem, &files)?;
@@ -85,9 +82,10 @@ impl<P: Pmem> Pool<P> {
         if pmem.journal().is_none() && !options.read_only {
             journal.release_mark(&files)?;
         }
-        let segments = map_segments(&pmem, &files, &map, &superblock, options)?;
-        let ready = segments.len() as u64 * map.blocks_per_segment;
-        let used = used_blocks(&pmem, ready)?;
+        let blocks = superblock.segments.saturating_mul(map.blocks_per_segment);
+        let used = used_blocks(&pmem, blocks)?;
+        let leftovers = Leftovers::find(&files, options, journal.was_open, used);
+        let segments = map_segments(&pmem, &files, &map, &superblock, leftovers, options)?;
         storage::ensure_at_open(&pmem, &files, &map, &segments, used)?;
         let parts = Parts {
             files,
@@ -99,6 +97,7 @@ impl<P: Pmem> Pool<P> {
             closed_words,
             closed_totals,
             has_lost_journal: journal.loss().is_some(),
+            has_leftovers: leftovers.is_some(),
         };
         let pool = Self::assemble(pmem, environment, options, parts);
         if let Some(what) = missing {
@@ -129,6 +128,7 @@ impl<P: Pmem> Pool<P> {
             closed_words,
             closed_totals,
             has_lost_journal,
+            has_leftovers,
         } = parts;
         let blocks_max = options
             .capacity_bytes
@@ -165,6 +165,7 @@ impl<P: Pmem> Pool<P> {
             closed_words,
             closed_totals,
             has_lost_journal,
+            has_leftovers,
             losses: LossLog::default(),
             background: OnceLock::new(),
             // Storage beyond the used blocks may or may not be allocated: doing it again is free.
@@ -195,6 +196,9 @@ impl<P: Pmem> Pool<P> {
         });
         // In both copies: one of them alone must not say any more that the pool is closed in order.
         self.change_superblock(|_| {});
+        if !self.is_journaled {
+            self.remove_leftovers_without_journal()?;
+        }
         if !self.is_journaled && self.pmem.medium() == Medium::File {
             // Before anything else is written: the kernel keeps no order.
             self.sync()?;
@@ -274,11 +278,20 @@ impl<P: Pmem> Pool<P> {
             }
         }
         self.end_journal_loss()?;
+        self.remove_leftovers_of_runs()?;
         if let Some(journal) = self.pmem.journal() {
             journal.forget();
         }
         Ok(())
     }
+}
+
+/// Stores the superblock of a new pool.
+fn store_created<P: Pmem>(pmem: &P, superblock: &Superblock, path: &Path) -> Result<()> {
+    store_new(pmem, superblock);
+    // A segment beside a superblock that is blank would be taken for damage.
+    let written_back = pmem.journal().map_or(Ok(()), |journal| journal.checkpoint());
+    written_back.map_err(Error::io("create", path))
 }
 
 /// What an open pool is made of.
@@ -293,6 +306,7 @@ struct Parts {
     closed_words: [u64; CLOSED_WORDS],
     closed_totals: Option<Totals>,
     has_lost_journal: bool,
+    has_leftovers: bool,
 }
 
 /// Where blocks lie in a pool of these sizes; what is wrong with them, where there can be no such pool.
@@ -492,11 +506,15 @@ fn map_segments<P: Pmem>(
     files: &PoolFiles,
     map: &BlockMap,
     superblock: &Superblock,
+    leftovers: Option<Leftovers>,
     options: &PoolOptions,
 ) -> Result<Vec<Section>> {
-    let mut segments = Vec::new();
-    for index in 0..superblock.segments {
-        let section = files.open_segment(index, map.segment_bytes, options.read_only)?;
+    let open = |index| files.open_segment(index, map.segment_bytes, options.read_only);
+    let segments: Vec<_> = (0..superblock.segments).map(open).collect::<Result<_>>()?;
+    if let Some(leftovers) = leftovers {
+        leftovers.remove(files, map, superblock.pool_id, &segments)?;
+    }
+    for (index, section) in (0..).zip(&segments) {
         let at = map.base + index * map.segment_bytes;
         pmem.map(at, &section.file, section.offset, map.segment_bytes)
             .map_err(cannot_map(&files.segment_path(index)))?;
@@ -511,11 +529,10 @@ fn map_segments<P: Pmem>(
             *word = pmem.load_u64(header + 8 * number as u64);
         }
         segment::check(&words, superblock.pool_id, index, header)?;
-        if pmem.journal().is_some() {
+        if pmem.journal().is_some() || leftovers.is_some() {
             // A process that wrote without a journal may have left the kernel work to do.
             section.file.sync().map_err(Error::io("sync", &files.segment_path(index)))?;
         }
-        segments.push(section);
     }
     Ok(segments)
 }

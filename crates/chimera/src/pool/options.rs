@@ -30,6 +30,8 @@ pub(crate) struct PoolOptions {
     pub(crate) page_limit: Option<u64>,
     /// Least bytes that go to their place ahead of the journal, instead of what the durability says.
     pub(crate) direct_bytes_min: Option<u64>,
+    /// What is stored to new blocks goes to their file until the next sync.
+    pub(crate) takes_places: bool,
     /// The store is a new one, and incomplete until [`complete`](crate::Db::complete) says otherwise.
     pub(crate) incomplete: bool,
 }
@@ -50,6 +52,7 @@ impl Default for PoolOptions {
             memory_budget: None,
             page_limit: None,
             direct_bytes_min: None,
+            takes_places: true,
             incomplete: false,
         }
     }

@@ -23,9 +23,9 @@ pub enum Durability {
     Immediate,
     /// Power loss, once a sync that starts within `max_delay` has ended. A power loss drops only a suffix of
     /// the acknowledged writes. The end of the process drops nothing. The sync takes as long as the device
-    /// needs; when a whole window is behind, writers wait. Pages written since the store was opened stay in
-    /// memory, beside the page cache, until it is closed. Refused in memory; on fsdax and devdax it is
-    /// `Immediate`.
+    /// needs; when a whole window is behind, writers wait. After a kill, open the store before the machine
+    /// starts anew and before its files are copied to another one: else that is as a power loss. Refused in
+    /// memory; on fsdax and devdax it is `Immediate`.
     Group {
         /// Longest time between an acknowledged write and the start of the sync that covers it.
         max_delay: Duration,

@@ -17,7 +17,7 @@ const PAGES: [(&str, usize); 19] = [
     ("SECURITY.md", 4 << 10),
     ("docs/BENCHMARKS.md", 30 << 10),
     ("docs/DEVICE-MODEL.md", 9 << 10),
-    ("docs/DURABILITY.md", 40 << 10),
+    ("docs/DURABILITY.md", 41 << 10),
     ("docs/ENGINES.md", 12 << 10),
     ("docs/FORMAT.md", 41 << 10),
     ("docs/GLOSSARY.md", 10 << 10),

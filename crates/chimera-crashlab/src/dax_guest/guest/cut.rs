@@ -130,7 +130,7 @@ impl Pmem for CutPmem {
         self.inner.fence(site);
     }
 
-    fn punch(&self, range: Extent, site: Site) -> io::Result<()> {
+    fn punch(&self, range: Extent, site: Site) -> io::Result<bool> {
         step("punch", site);
         self.inner.punch(range, site)
     }

@@ -145,7 +145,7 @@ impl StoreShape for ChameleonShape {
             shards: 2,
             levels: 3,
             ratio: 2,
-            log_run_bytes: 8192,
+            log_run_bytes: if number < 8 { 8192 } else { 1024 },
             load_percent: 70,
             level_by_level: number % 4 == 3,
             upper: if number % 8 == 7 { Upper::Pinned } else { Upper::Bypass },

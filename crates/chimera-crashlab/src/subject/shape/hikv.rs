@@ -71,7 +71,7 @@ impl StoreShape for HikvShape {
             published_layout: number % 4 == 3,
             partitions: 2,
             index_segment_bytes: 1024,
-            heap_run_bytes: 8192,
+            heap_run_bytes: if number < 8 { 8192 } else { 1024 },
             keys: 0,
             capacity_bytes: None,
             segment_bytes: 64 << 10,

@@ -240,7 +240,7 @@ fn a_journal_that_was_being_made_holds_nothing() {
 
 #[test]
 fn other_versions_and_a_cut_file_are_named() {
-    for (version, checksum_at, text) in [(1, 7, "program that wrote it"), (4, 9, "newer program")] {
+    for (version, checksum_at, text) in [(1, 7, "program that wrote it"), (5, 9, "newer program")] {
         let pool = filled(3, 3);
         let file = open(&pool.files, "journal");
         let mut words = Header::read(&*file).unwrap().unwrap().encode();

@@ -113,12 +113,10 @@ fn a_checkpoint_runs_in_the_background_when_less_than_half_is_free() {
     let journal = pool.journal();
     journal.start().unwrap();
     while pool.environment.step_tasks() {}
-    // Entries of a line each and one of two.
-    for number in 0..77 {
+    // Entries of a line each.
+    for number in 0..78 {
         pool.put(number * 64, 1);
     }
-    pool.memory.flush(pool.memory.check(0, 128).unwrap(), SITE);
-    pool.memory.fence(SITE);
     assert_eq!(journal.free_bytes(), CAPACITY / 2);
     let start = journal.start_at();
     journal.settle().unwrap();

@@ -16,7 +16,7 @@ fn put_new(memory: &Hardware, at: u64, bytes: &[u8], emptied: Fenced) {
 }
 
 /// What a machine that lost power finds in these files.
-fn found(journal: &[u8], data: &[u8], boot_id: u64) -> Contents {
+pub(super) fn found(journal: &[u8], data: &[u8], boot_id: u64) -> Contents {
     let data = data.to_vec();
     let read = move |number: u16, offset: u64, into: &mut [u8]| {
         let offset = offset as usize;

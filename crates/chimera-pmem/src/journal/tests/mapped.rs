@@ -8,14 +8,15 @@ const MAPPED_CAPACITY: u64 = 1 << 20;
 const MANY: u64 = 16;
 const FEW: u64 = 15;
 
-struct Mapped {
+pub(super) struct Mapped {
     _directory: tempfile::TempDir,
-    memory: Hardware,
-    journal: Arc<Journal>,
+    pub(super) data: Arc<dyn File>,
+    pub(super) memory: Hardware,
+    pub(super) journal: Arc<Journal>,
 }
 
 impl Mapped {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with_ring(MAPPED_CAPACITY)
     }
 
@@ -31,7 +32,7 @@ impl Mapped {
         let memory = Hardware::new(HardwareOptions::default()).unwrap();
         memory.use_journal(journal.clone()).unwrap();
         memory.map(0, &data, 0, DATA_BYTES).unwrap();
-        Self { _directory: directory, memory, journal }
+        Self { _directory: directory, data, memory, journal }
     }
 
     fn append(&self, entries: u64) {

@@ -18,6 +18,7 @@ mod recovery;
 mod room;
 mod shared;
 mod staged;
+mod taken;
 mod watched;
 mod windows;
 

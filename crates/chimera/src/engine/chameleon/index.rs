@@ -28,6 +28,7 @@ use super::shards::Shards;
 use crate::engine::Core;
 use crate::index::probing_table::PersistentTable;
 use crate::records::storage_log::StorageLog;
+use crate::sync::atomic::AtomicU64;
 use crate::types::error::Result;
 use crate::types::totals::Totals;
 pub(super) use absorb::LOADED_AHEAD;
@@ -39,11 +40,13 @@ pub(super) use list::list_from;
 pub(super) struct Index<P: Pmem> {
     records: Records<P>,
     shards: Shards<P>,
+    /// Records when the last pass of verification began: to count them takes the lock of every shard.
+    records_to_verify: AtomicU64,
 }
 
 impl<P: Pmem> Index<P> {
     pub(super) fn new(records: Records<P>, shards: Shards<P>) -> Self {
-        Self { records, shards }
+        Self { records, shards, records_to_verify: AtomicU64::new(0) }
     }
 
     #[inline(always)]

@@ -455,10 +455,16 @@ impl Options {
         self
     }
 
-    /// Least bytes that are written to their place ahead of the journal, where that was empty: for tests of small stores.
+    /// Least bytes that are written to their place ahead of the journal, where that was empty; and whether what is stored to
+    /// fresh blocks goes to their file until the next sync: for tests of small stores.
     #[cfg(feature = "baselines")]
-    pub fn direct_bytes_min(mut self, bytes: impl Into<Option<u64>>) -> Self {
-        self.pool.direct_bytes_min = bytes.into();
+    pub fn written_once(
+        mut self,
+        direct_bytes_min: impl Into<Option<u64>>,
+        takes_places: bool,
+    ) -> Self {
+        self.pool.direct_bytes_min = direct_bytes_min.into();
+        self.pool.takes_places = takes_places;
         self
     }
 

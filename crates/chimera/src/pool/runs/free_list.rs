@@ -18,6 +18,9 @@ pub(crate) struct FreeList {
     emptied: BTreeMap<u64, Fenced>,
     /// Blocks of them that have no storage.
     pub(super) holes: Holes,
+    /// Those that opening found, where a life that was lost may have left something. It is [removed](super::leftovers) before any
+    /// blocks are taken.
+    pub(super) leftovers: Vec<FreeRun>,
 }
 
 impl FreeList {

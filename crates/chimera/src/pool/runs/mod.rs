@@ -34,6 +34,7 @@
 
 mod free_list;
 mod holes;
+pub(super) mod leftovers;
 mod pieces;
 mod release;
 mod walk;
@@ -266,6 +267,7 @@ impl<P: Pmem> Pool<P> {
         }
         loop {
             let mut free = lock_relaxing(&self.free_runs, &*self.environment);
+            self.remove_leftovers(&mut free)?;
             if let Some(run) = self.take_found(&mut free, wanted) {
                 return Ok(run);
             }
@@ -293,6 +295,7 @@ impl<P: Pmem> Pool<P> {
             self.lock_hand_out().reserve = reserve;
             return None;
         }
+        self.take_new_of_run(run.first..end, run.emptied);
         self.take_free(free, found, &run, wanted.prepare);
         Some(run)
     }
@@ -474,6 +477,7 @@ impl<P: Pmem> Pool<P> {
         if let Some(blocks) = stored.find(|blocks| free.holes.has_any(blocks)) {
             return Ok(Fresh::Holes(blocks));
         }
+        self.take_new(run.first..end, ready, emptied);
         for gap in &gaps {
             self.store_block_word(gap.0, free_word(gap.1), sites::RUN_REST);
         }

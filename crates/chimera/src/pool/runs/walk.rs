@@ -63,6 +63,7 @@ impl<P: Pmem> Pool<P> {
             Err(damage) => Err(damage.error),
         })?;
         self.ask_for_storage_of_runs(&mut free)?;
+        self.note_leftovers(&mut free);
         *lock_relaxing(&self.free_runs, &*self.environment) = free;
         if !self.read_only {
             for at in USED_BLOCKS_AT {

@@ -12,6 +12,8 @@ use super::*;
 use crate::pool::superblock::{COPY_STRIDE, FILE_BYTES};
 
 mod holes;
+mod leftovers;
+mod leftovers_of_runs;
 mod lives;
 
 const SITE: Site = Site::new("test");
@@ -351,15 +353,15 @@ fn a_journal_that_cannot_be_read_is_no_loss_and_one_of_another_version_is_named(
         (*deed == Deed::Opened("journal".to_owned())).then_some(io::ErrorKind::PermissionDenied)
     });
     assert!(matches!(place.open(&salvaging()), Err(Error::Io { action: "open", .. })));
-    for (version, is_older) in [(1, true), (4, false)] {
+    for (version, is_older) in [(1, true), (5, false)] {
         let place = Place::killed(1);
         for copy in [0, 4096] {
             forge_version(&*place.file("journal"), copy, version);
         }
         let error = place.open(&salvaging()).err().unwrap();
         let is_right = match error {
-            Error::OlderFormat { found, supported: 3 } => found == 1 && is_older,
-            Error::NewerFormat { found, supported: 3 } => found == 4 && !is_older,
+            Error::OlderFormat { found, supported: 4 } => found == 1 && is_older,
+            Error::NewerFormat { found, supported: 4 } => found == 5 && !is_older,
             _ => false,
         };
         assert!(is_right, "{error}");

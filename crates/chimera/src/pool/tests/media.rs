@@ -449,7 +449,7 @@ impl Pmem for Media {
         self.state().decided += 1;
     }
 
-    fn punch(&self, _: Extent, _: Site) -> io::Result<()> {
+    fn punch(&self, _: Extent, _: Site) -> io::Result<bool> {
         unreachable!("the pool punches files")
     }
 

@@ -102,7 +102,8 @@ impl Watched {
         *self.account.hook.lock().unwrap() = Some(Arc::new(hook));
     }
 
-    /// From now on this says of opening, allocating, writing, syncing, removing and renaming which error there is instead.
+    /// From now on this says of opening, allocating, punching, writing, syncing, removing and renaming which error there is
+    /// instead.
     pub(crate) fn refuse(
         &self,
         refusal: impl Fn(&Deed) -> Option<io::ErrorKind> + Send + Sync + 'static,
@@ -175,7 +176,9 @@ impl File for WatchedFile {
     }
 
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.account.note(Deed::Punched(self.name.clone(), offset..offset + length));
+        let deed = Deed::Punched(self.name.clone(), offset..offset + length);
+        self.account.check(&deed)?;
+        self.account.note(deed);
         self.file.punch(offset, length)
     }
 

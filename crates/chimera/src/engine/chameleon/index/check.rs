@@ -7,6 +7,7 @@ use super::part::{DAMAGED_SLOT, Part};
 use crate::engine::chameleon::records::DAMAGED_RECORD;
 use crate::engine::contract::upkeep::{Point, Scrubbed};
 use crate::pool::Held;
+use crate::sync::atomic::Ordering;
 use crate::types::check::CheckReport;
 use crate::types::error::{Error, Result};
 
@@ -23,6 +24,9 @@ pub(crate) fn check_step<P: Pmem>(
     report: &mut CheckReport,
 ) -> Scrubbed {
     let (shape, mut part) = (index.shards.shape(), Part::default());
+    if from == Point::default() {
+        index.records_to_verify.store(index.count_records(), Ordering::Relaxed);
+    }
     let number = shape.shard_of(from.next);
     let mut check = Check { index, report };
     if let Some(number) = index.shard_at(from.next) {
@@ -47,7 +51,7 @@ pub(crate) fn check_step<P: Pmem>(
         return Scrubbed::Done;
     };
     let done = report.index_entries;
-    let whole = index.count_records().max(done);
+    let whole = index.records_to_verify.load(Ordering::Relaxed).max(done);
     Scrubbed::More { next: Point { part: 0, next }, done, whole }
 }
 

@@ -366,32 +366,35 @@ fn new_keys_of_a_batch_that_was_cut_off_and_finds_no_room_are_taken_back() {
     }
 }
 
-/// What a batch that was cut off needs may be had by reclaiming.
+/// What a batch that was cut off needs may be had by reclaiming. Where keys lie follows from a seed that each store has: one in
+/// ten has no engine in which that is enough.
 #[test]
 fn room_for_a_batch_that_was_cut_off_is_reclaimed() {
-    let mut made = 0;
-    for options in all_engines() {
-        let garbage = |db: &Db| {
-            for number in 0..400_u32 {
-                db.put(number.to_le_bytes(), [3; 300]).unwrap();
-            }
-            for number in (0..400_u32).filter(|number| number % 4 != 0) {
-                db.delete(number.to_le_bytes()).unwrap();
-            }
-        };
-        let keys: Vec<String> = (0..20).map(|number| format!("long {number}")).collect();
-        let long = keys.iter().map(|key| (&**key, Some(&Small::LONG[..])));
-        let changes: Vec<_> = long.collect();
-        let directory = cut_off_after(&options, garbage, &[&bytes_of(&changes)]);
-        let small = Small::with(&options, keys.clone(), directory);
-        let db = small.open(&small.options).unwrap();
-        let recovery = db.stats().recovery;
-        assert_eq!(recovery.batches_made + recovery.batches_taken_back, 1);
-        made += recovery.batches_made;
-        assert_eq!(small.count(&db) as u64, 20 * recovery.batches_made);
-        assert!(db.check(None).is_sound());
-    }
-    assert!(made > 0, "some engine has garbage, and moves records without more room");
+    let made = (0..10).any(|_| all_engines().map(|options| reclaimed(&options)).sum::<u64>() > 0);
+    assert!(made, "some engine has garbage, and moves records without more room");
+}
+
+/// How many batches are made whose room has to be reclaimed: one, or none and nothing of it is there.
+fn reclaimed(options: &Options) -> u64 {
+    let garbage = |db: &Db| {
+        for number in 0..400_u32 {
+            db.put(number.to_le_bytes(), [3; 300]).unwrap();
+        }
+        for number in (0..400_u32).filter(|number| number % 4 != 0) {
+            db.delete(number.to_le_bytes()).unwrap();
+        }
+    };
+    let keys: Vec<String> = (0..20).map(|number| format!("long {number}")).collect();
+    let long = keys.iter().map(|key| (&**key, Some(&Small::LONG[..])));
+    let changes: Vec<_> = long.collect();
+    let directory = cut_off_after(options, garbage, &[&bytes_of(&changes)]);
+    let small = Small::with(options, keys.clone(), directory);
+    let db = small.open(&small.options).unwrap();
+    let recovery = db.stats().recovery;
+    assert_eq!(recovery.batches_made + recovery.batches_taken_back, 1);
+    assert_eq!(small.count(&db) as u64, 20 * recovery.batches_made);
+    assert!(db.check(None).is_sound());
+    recovery.batches_made
 }
 
 /// Batches that have set nothing aside, in a store that is full.
