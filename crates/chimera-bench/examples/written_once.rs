@@ -3,13 +3,16 @@
 //!
 //! `cargo run --release -p chimera-bench --example written_once -- DIRECTORY [MEGABYTES] [REPETITIONS] [ENGINE]`
 //!
-//! Each store is filled, and then every record is overwritten twice, with a sync every 50 ms. *Fill* and *overwrite* are
-//! thousands of puts a second: the median, the least and the most. The other columns are bytes for each byte of a value, of all
-//! three passes: to their place alone, to the journal, and from the journal to the data files until the end. DIRECTORY must
-//! be on a file system on a device.
+//! Each store is filled, and then every record is overwritten five times, with a sync every 50 ms. *Fill*, *first* overwrite and
+//! the *last* three of them are thousands of puts a second: the median, the least and the most. Then follow bytes for each
+//! byte of a value, of all six passes: to their place alone, to the journal, and from the journal to the data files until the
+//! end; and what the store takes on disk in the end, for each byte of the values that are live. DIRECTORY must be on a file
+//! system on a device.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,16 +21,19 @@ use chimera::{Db, Durability, EngineKind, Options, Session};
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 const VALUES: [usize; 6] = [100, 1000, 4000, 8000, 20_000, 100_000];
-const OVERWRITES: u64 = 2;
+/// Passes over all records: the fill, the first overwrite, the second one, which is told of no rate, and the last three.
+const PASSES: [Range<u64>; 4] = [0..1, 1..2, 2..3, 3..6];
 /// An odd number: each record is overwritten once in each pass, in another order than it was put.
 const STRIDE: u64 = 2_654_435_761;
 
 /// What came of one store.
 struct Pass {
-    /// Thousands of puts a second: of the fill, of the overwrites.
-    rates: [f64; 2],
+    /// Thousands of puts a second: of the fill, of the first overwrite, of the last ones.
+    rates: [f64; 3],
     /// For each byte of a value: to its place, to the journal, written back.
     bytes: [f64; 3],
+    /// For each byte of the values that are live.
+    disk: f64,
 }
 
 fn main() -> Outcome {
@@ -37,7 +43,7 @@ fn main() -> Outcome {
     let repetitions: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
     let only = arguments.next();
     println!(
-        "engine     values  through        fill (least, most)    overwrite (least, most)   place journal back"
+        "engine     values  through        fill (least, most)       first (least, most)        last (least, most)   place journal back  disk"
     );
     for engine in [EngineKind::Viper, EngineKind::Hikv, EngineKind::Chameleon] {
         if only.as_ref().is_some_and(|only| *only != engine.to_string()) {
@@ -56,10 +62,10 @@ fn main() -> Outcome {
                 passes[side].push(pass?);
             }
             for ((name, _), passes) in sides.iter().zip(&passes) {
-                let [fill, overwrite] = [0, 1].map(|of| spread(passes, |pass| pass.rates[of]));
-                let [place, journal, back] = passes[0].bytes;
+                let [fill, first, last] = [0, 1, 2].map(|of| spread(passes, |pass| pass.rates[of]));
+                let Pass { bytes: [place, journal, back], disk, .. } = passes[0];
                 println!(
-                    "{engine:10} {bytes:6}  {name:8} {fill:>24} {overwrite:>26}   {place:5.2} {journal:7.2} {back:4.2}",
+                    "{engine:10} {bytes:6}  {name:8} {fill:>24} {first:>25} {last:>25}   {place:5.2} {journal:7.2} {back:4.2} {disk:5.1}",
                     engine = engine.to_string()
                 );
             }
@@ -87,16 +93,25 @@ fn pass(
     let db = Db::open(path, &options.written_once(direct_bytes_min, true))?;
     let mut session = db.session();
     let records = (megabytes * 1_000_000 / bytes).max(1) as u64;
-    let fill = put(&db, &mut session, records, bytes, 0..1)?;
-    let overwrite = put(&db, &mut session, records, bytes, 1..1 + OVERWRITES)?;
+    let mut rates = [0.0; PASSES.len()];
+    for (rate, passes) in rates.iter_mut().zip(PASSES) {
+        *rate = put(&db, &mut session, records, bytes, passes)?;
+    }
+    let [fill, first, _, last] = rates;
     let stats = db.stats();
     let journal = stats.journal.ok_or("it has no journal: the directory is not on a device")?;
     let pages = stats.pages.ok_or("it has no journal")?;
+    let mut on_disk = 0;
+    for file in std::fs::read_dir(path)? {
+        on_disk += file?.metadata()?.blocks() * 512;
+    }
     drop(session);
     db.close()?;
-    let all = (records * (1 + OVERWRITES)) as f64 * bytes as f64;
+    let live = records as f64 * bytes as f64;
+    let all = live * PASSES[PASSES.len() - 1].end as f64;
     let bytes = [journal.direct_bytes, journal.appended_bytes, pages.written_back_bytes];
-    Ok(Pass { rates: [fill, overwrite], bytes: bytes.map(|bytes| bytes as f64 / all) })
+    let bytes = bytes.map(|bytes| bytes as f64 / all);
+    Ok(Pass { rates: [fill, first, last], bytes, disk: on_disk as f64 / live })
 }
 
 /// Puts each record once in each pass, and syncs; thousands of puts a second.
@@ -105,7 +120,7 @@ fn put(
     session: &mut Session,
     records: u64,
     bytes: usize,
-    passes: std::ops::Range<u64>,
+    passes: Range<u64>,
 ) -> Outcome<f64> {
     let count = records * (passes.end - passes.start);
     let mut value = vec![0x5a; bytes];

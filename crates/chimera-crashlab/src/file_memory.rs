@@ -218,6 +218,10 @@ impl Pmem for FileMemory {
         Ok(true)
     }
 
+    fn sync_punched(&self, _site: Site) -> io::Result<()> {
+        Ok(())
+    }
+
     fn sync(&self, _site: Site) -> io::Result<()> {
         Ok(())
     }

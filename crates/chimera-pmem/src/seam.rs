@@ -304,7 +304,20 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// When the file system fails.
+    ///
+    /// # Durability
+    /// When [`sync_punched`](Self::sync_punched) returns. A power loss before brings back what was there, in any part: so nobody
+    /// uses the range before, not even by finding zeros in it.
     fn punch(&self, range: Extent, site: Site) -> io::Result<bool>;
+
+    /// Makes durable that ranges were [punched](Self::punch) before the call.
+    ///
+    /// # Errors
+    /// When a file cannot be synced; with a journal nothing more is written then.
+    ///
+    /// # Cost
+    /// A sync of each file that was punched since the last call, where that survives a power loss.
+    fn sync_punched(&self, site: Site) -> io::Result<()>;
 
     /// Makes everything flushed and fenced so far survive a power loss as far as the medium can; on
     /// an ordinary file without a journal, everything stored.

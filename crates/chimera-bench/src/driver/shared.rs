@@ -70,6 +70,7 @@ forward! {
     fn publish(&self, at: u64, value: u64, depends_on: &[Extent], site: Site);
     fn publish_cas(&self, at: u64, current: u64, new: u64, depends_on: &[Extent], site: Site) -> Result<u64, u64>;
     fn punch(&self, range: Extent, site: Site) -> io::Result<bool>;
+    fn sync_punched(&self, site: Site) -> io::Result<()>;
     fn sync(&self, site: Site) -> io::Result<()>;
     fn operation_begin(&self, operation: Operation, session: u32);
     fn operation_is(&self, operation: Operation);

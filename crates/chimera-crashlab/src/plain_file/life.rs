@@ -183,7 +183,7 @@ fn operate(
                 session = store.db.session();
             }
             // Seldom: it makes everything durable.
-            2 if chance.one_in(4) => {
+            2 if chance.one_in(4) || plan.compacts_often => {
                 let percent = 1 + chance.below(60) as u32;
                 store.db.compact(percent, None).map_err(|error| error.to_string())?;
             }

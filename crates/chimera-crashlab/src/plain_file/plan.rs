@@ -47,6 +47,8 @@ pub struct Plan {
     pub takes_places: bool,
     /// Most bytes of values, where the engine takes any size: a multiple of 32.
     pub value_bytes_max: usize,
+    /// Compaction comes four times as often: what it gives back is used again.
+    pub compacts_often: bool,
     /// A device that lies; the exploration must find violations.
     pub lie: Option<Lie>,
     /// A check of giving pages back that is left out; the exploration must find violations.
@@ -69,6 +71,7 @@ impl Plan {
             direct_bytes_min: DIRECT_BYTES_MIN[(seed % 3) as usize],
             takes_places: (seed / 2).is_multiple_of(2),
             value_bytes_max: 2048,
+            compacts_often: seed % 7 == 3,
             lie: None,
             left_out: None,
         }

@@ -188,6 +188,10 @@ impl Pmem for Yielding {
         Ok(true)
     }
 
+    fn sync_punched(&self, site: Site) -> io::Result<()> {
+        self.hardware.sync_punched(site)
+    }
+
     fn sync(&self, site: Site) -> io::Result<()> {
         self.turn();
         self.hardware.sync(site)

@@ -34,7 +34,7 @@ use crate::arch;
 use crate::environment::File;
 use crate::journal::{Fenced, Journal, Lines};
 use crate::mapping::{Reservation, words};
-use crate::pages::Pages;
+use crate::pages::{Pages, steps};
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
 use access::{is_below, is_word_below};
 use region::Region;
@@ -557,11 +557,23 @@ impl Pmem for Hardware {
             // An entry that names the range would bring its content back.
             journal.checkpoint()?;
         }
-        let is_punched = region::punch(&self.regions(), &self.reservation, range)?;
+        let is_punched = region::punch(&mut self.regions(), &self.reservation, range)?;
         if is_punched && self.is_journaled() {
             self.pages.discarded(range.offset()..range.end());
         }
         Ok(is_punched)
+    }
+
+    fn sync_punched(&self, _site: Site) -> io::Result<()> {
+        let files = region::take_punched(&mut self.regions());
+        if self.pages.skips(steps::HOLES_SYNC) {
+            return Ok(());
+        }
+        let synced = files.iter().try_for_each(|file| match self.journal() {
+            Some(journal) => journal.sync_data_file(&**file),
+            None => file.sync(),
+        });
+        synced.inspect_err(|_| region::put_back_punched(&mut self.regions(), &files))
     }
 
     /// # Durability

@@ -121,6 +121,10 @@ impl Pmem for Heap {
 
     fn fence(&self, _: Site) {}
 
+    fn sync_punched(&self, _: Site) -> io::Result<()> {
+        Ok(())
+    }
+
     fn punch(&self, range: Extent, site: Site) -> io::Result<bool> {
         self.zero(range, site);
         Ok(true)

@@ -232,6 +232,10 @@ impl<P: Pmem> Pmem for Instrumented<P> {
         result
     }
 
+    fn sync_punched(&self, site: Site) -> io::Result<()> {
+        self.inner.sync_punched(site)
+    }
+
     /// Not counted: what it takes is the file system's affair.
     fn sync(&self, site: Site) -> io::Result<()> {
         self.inner.sync(site)

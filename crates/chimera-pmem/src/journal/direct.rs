@@ -194,9 +194,17 @@ impl Journal {
             return Ok(());
         }
         for file in self.take_unsynced() {
-            self.sync_data(|| file.sync().map_err(|error| cannot_sync(&error)))?;
+            self.sync_data_file(&*file)?;
         }
         Ok(())
+    }
+
+    /// Syncs a data file.
+    ///
+    /// # Errors
+    /// When it cannot be synced, now or earlier: nothing more is written then.
+    pub(crate) fn sync_data_file(&self, file: &dyn File) -> io::Result<()> {
+        self.sync_data(|| file.sync().map_err(|error| cannot_sync(&error)))
     }
 
     /// Syncs data files as `sync` does, one thread at a time and none after a failure, as

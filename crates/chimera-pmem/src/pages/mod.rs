@@ -62,6 +62,8 @@ pub mod steps {
         TAKEN_UNNAMED = "journal.step.taken_unnamed";
         /// A sync keeps in memory what is stored to places that were taken before it.
         TAKEN_ENDS = "journal.step.taken_ends";
+        /// Where storage was given back, that is durable before anything is stored there again.
+        HOLES_SYNC = "journal.step.holes_sync";
     }
 }
 

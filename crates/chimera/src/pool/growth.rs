@@ -178,8 +178,8 @@ impl<P: Pmem> Pool<P> {
     /// ready ahead of use, and where all of it was asked for. What cannot be returned stays, without being ready.
     ///
     /// # Cost
-    /// Nothing while there is little to return. Else a system call for each segment, and with a journal a checkpoint: what
-    /// it is yet to write back would take the storage again.
+    /// Nothing while there is little to return. Else a system call and a sync for each segment, and with a journal a
+    /// checkpoint: what it is yet to write back would take the storage again.
     pub(crate) fn release_storage(&self) {
         self.release(|ahead, used| (ahead.blocks(used), ahead.step_blocks(used)));
     }
@@ -205,7 +205,7 @@ impl<P: Pmem> Pool<P> {
             log::debug!("storage of free blocks is kept: {error}");
             return;
         }
-        let growth = lock_relaxing(&self.growth, &*self.environment);
+        let mut growth = lock_relaxing(&self.growth, &*self.environment);
         let handing_out = self.lock_hand_out();
         let Some(blocks) = self.blocks_to_release(handing_out.held, &keep) else { return };
         // From here on nobody is handed what is about to have no storage.
@@ -218,6 +218,11 @@ impl<P: Pmem> Pool<P> {
                 log::debug!("storage of free blocks is kept: {error}");
             }
             block = end;
+        }
+        // A power loss before would bring back what was there, under records that are stored where there are zeros now.
+        if let Err(error) = self.sync_punched(&growth, blocks.clone()) {
+            log::warn!("the store does not grow any more: {error}");
+            growth.blocks_max = growth.blocks_max.min(blocks.start);
         }
     }
 
@@ -240,6 +245,19 @@ impl<P: Pmem> Pool<P> {
         }
         let (section, at, length) = self.locate(&growth.segments, &blocks);
         section.file.punch(at, length)
+    }
+
+    /// Makes durable that storage of blocks was returned, where a power loss leaves anything.
+    fn sync_punched(&self, growth: &Growth, blocks: std::ops::Range<u64>) -> std::io::Result<()> {
+        if self.is_journaled {
+            return self.pmem.sync_punched(block_sites::USED_BLOCKS);
+        }
+        if !self.pmem.medium().is_persistent_memory() {
+            return Ok(());
+        }
+        let per_segment = self.map.blocks_per_segment;
+        let segments = blocks.start / per_segment..blocks.end.div_ceil(per_segment);
+        segments.into_iter().try_for_each(|index| growth.segments[index as usize].file.sync())
     }
 
     /// The blocks that are ready, and more than are kept so or held, if there are enough of them.

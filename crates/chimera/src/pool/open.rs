@@ -529,8 +529,9 @@ fn map_segments<P: Pmem>(
             *word = pmem.load_u64(header + 8 * number as u64);
         }
         segment::check(&words, superblock.pool_id, index, header)?;
-        if pmem.journal().is_some() || leftovers.is_some() {
-            // A process that wrote without a journal may have left the kernel work to do.
+        let is_dax = pmem.medium() == Medium::FsDax;
+        if pmem.journal().is_some() || leftovers.is_some() || is_dax && !options.read_only {
+            // A process that wrote without a journal may have left the kernel work to do, and one that was killed holes.
             section.file.sync().map_err(Error::io("sync", &files.segment_path(index)))?;
         }
     }

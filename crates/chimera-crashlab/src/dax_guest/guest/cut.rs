@@ -135,6 +135,11 @@ impl Pmem for CutPmem {
         self.inner.punch(range, site)
     }
 
+    fn sync_punched(&self, site: Site) -> io::Result<()> {
+        step("sync_punched", site);
+        self.inner.sync_punched(site)
+    }
+
     fn sync(&self, site: Site) -> io::Result<()> {
         step("sync", site);
         self.inner.sync(site)

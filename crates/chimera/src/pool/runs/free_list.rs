@@ -21,6 +21,8 @@ pub(crate) struct FreeList {
     /// Those that opening found, where a life that was lost may have left something. It is [removed](super::leftovers) before any
     /// blocks are taken.
     pub(super) leftovers: Vec<FreeRun>,
+    /// Some of its holes may not be durable.
+    pub(super) has_unsynced_holes: bool,
 }
 
 impl FreeList {

@@ -69,28 +69,22 @@ impl<P: Pmem> Pool<P> {
         if free.leftovers.is_empty() {
             return Ok(());
         }
-        let growth = lock_relaxing(&self.growth, &*self.environment);
-        let mut segments = Vec::new();
         for (first, blocks) in free.leftovers.clone() {
             let blocks = first..first + u64::from(blocks);
             let Some(place) = self.place_in_run(blocks.clone()) else { continue };
-            let segment = first / self.map.blocks_per_segment;
-            segments.push(segment);
             // Before: where it fails a part may have gone.
             free.holes.add(blocks);
-            let path = self.files.segment_path(segment);
+            let path = self.files.segment_path(first / self.map.blocks_per_segment);
             self.clear(place).map_err(Error::io("clear free space of", &path))?;
         }
-        segments.dedup();
-        for segment in segments {
-            let synced = growth.segments[segment as usize].file.sync();
-            synced.map_err(Error::io("sync", &self.files.segment_path(segment)))?;
-        }
-        if let Some(journal) = self.pmem.journal() {
-            // Nothing that is pending has zeros for what is stored there from now on.
-            let failed = Error::io("write back the journal of", &self.files.path);
-            journal.checkpoint().map_err(failed)?;
-        }
+        // Nothing that is pending has zeros for what is stored there from now on.
+        let done = match self.pmem.journal() {
+            Some(journal) => {
+                self.pmem.sync_punched(sites::RUN_FREE).and_then(|()| journal.checkpoint())
+            }
+            None => self.pmem.sync(sites::RUN_FREE),
+        };
+        done.map_err(Error::io("clear free space of", &self.files.path))?;
         free.leftovers = Vec::new();
         Ok(())
     }

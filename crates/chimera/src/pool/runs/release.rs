@@ -13,7 +13,7 @@ use crate::pool::files::full_or_io;
 use crate::pool::storage::{SYSTEM_PAGE_BYTES, no_storage};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock_relaxing;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 
 /// Least bytes of a run to give back.
 const BYTES_MIN: u64 = 64 << 10;
@@ -24,8 +24,17 @@ impl<P: Pmem> Pool<P> {
     ///
     /// # Cost
     /// A checkpoint, and for each free run of 64 KiB or more two system calls under the lock of all runs, and a checkpoint of
-    /// what was appended meanwhile.
+    /// what was appended meanwhile; a sync of each segment at the end.
     pub(crate) fn release_free_runs(&self) {
+        self.punch_free_runs();
+        let mut free = lock_relaxing(&self.free_runs, &*self.environment);
+        if let Err(error) = self.sync_holes(&mut free) {
+            log::warn!("nothing is written any more: {error}");
+        }
+    }
+
+    /// As [`release_free_runs`](Self::release_free_runs), but that it is not durable.
+    pub(in crate::pool) fn punch_free_runs(&self) {
         let Some(journal) = self.pmem.journal() else { return };
         if self.keeps_all_storage() {
             return;
@@ -90,6 +99,7 @@ impl<P: Pmem> Pool<P> {
         }
         // Before: where it fails a part may have gone.
         free.holes.add(blocks.clone());
+        free.has_unsynced_holes = true;
         let first_page = self.map.block_at(blocks.start) + HEADER_BYTES;
         let start = first_page.next_multiple_of(SYSTEM_PAGE_BYTES);
         let end = self.map.block_at(blocks.end - 1) + self.map.block_bytes;
@@ -103,15 +113,27 @@ impl<P: Pmem> Pool<P> {
     /// Makes sure that blocks have storage.
     ///
     /// # Errors
-    /// `PoolFull`, with nothing changed.
+    /// `PoolFull`, with nothing changed. Those of a sync: nothing is written any more.
     pub(super) fn fill(&self, free: &mut FreeList, blocks: Range<u64>) -> Result<()> {
         if !free.holes.has_any(&blocks) {
             return Ok(());
         }
+        self.sync_holes(free)?;
         let segment = blocks.start / self.map.blocks_per_segment;
         let path = self.files.segment_path(segment);
         self.allocate(&blocks).map_err(|error| full_or_io(error, "allocate space in", &path))?;
         free.holes.remove(blocks);
+        Ok(())
+    }
+
+    /// Makes holes durable before anything is stored there: a power loss would bring back what was there, under records that are
+    /// stored where there are zeros now.
+    fn sync_holes(&self, free: &mut FreeList) -> Result<()> {
+        if free.has_unsynced_holes {
+            let failed = Error::io("sync what was given back of", &self.files.path);
+            self.pmem.sync_punched(sites::RUN_FREE).map_err(failed)?;
+            free.has_unsynced_holes = false;
+        }
         Ok(())
     }
 }

@@ -80,6 +80,7 @@ fn a_free_run_gives_its_storage_back_and_asks_for_it_before_it_is_taken() {
     let punched = first(&deeds, is_punched);
     assert!(deeds[..punched].iter().any(is_data), "what is pending is written back: {deeds:?}");
     assert!(!deeds[punched..].iter().any(is_data), "{deeds:?}");
+    assert!(deeds[punched..].contains(&synced("segment-000000")), "{deeds:?}");
     assert!(marks(&pool, blocks).all(|at| pool.pmem.load_u64(at) == 0));
     pool.release_free_runs();
     assert!(!place.deeds().iter().any(is_punched), "once");
@@ -98,6 +99,39 @@ fn a_free_run_gives_its_storage_back_and_asks_for_it_before_it_is_taken() {
     let found = recover(&pool).unwrap();
     assert_eq!(found, [(0, 2), (2, 1), (u64::from(blocks), 1)]);
     assert!(marks(&pool, 2).all(|at| pool.pmem.load_u64(at) == MARK + 1));
+}
+
+/// A power loss would bring back what was there, under what is stored where there are zeros now.
+#[test]
+fn holes_are_durable_before_they_are_used() {
+    let place = Place::new();
+    let (pool, run, _other) = with_runs(&place);
+    pool.free_run(run).unwrap();
+    pool.pmem.journal().unwrap().checkpoint().unwrap();
+    place.files.take(|_| false);
+    pool.punch_free_runs();
+    assert!(!place.deeds().contains(&synced("segment-000000")));
+    let _run = take(&pool, 2).unwrap();
+    let deeds = place.files.take(|_| true);
+    let is_synced = |deed: &Deed| *deed == synced("segment-000000");
+    let is_allocated = |deed: &Deed| matches!(deed, Deed::Allocated(..));
+    assert!(first(&deeds, is_synced) < first(&deeds, is_allocated), "{deeds:?}");
+}
+
+#[test]
+fn a_hole_that_is_not_durable_is_not_used() {
+    let place = Place::new();
+    let (pool, run, _other) = with_runs(&place);
+    pool.free_run(run).unwrap();
+    let has_punched = AtomicBool::new(false);
+    place.files.refuse(move |deed| {
+        let before = has_punched.fetch_or(is_punched(deed), Ordering::Relaxed);
+        (before && matches!(deed, Deed::Synced(_))).then_some(io::ErrorKind::Other)
+    });
+    pool.release_free_runs();
+    place.files.refuse(|_| None);
+    assert_ne!(take(&pool, 2).unwrap().first(), 0, "the hole is left alone");
+    assert!(pool.pmem.journal().unwrap().settle().is_err(), "nothing is written any more");
 }
 
 #[test]

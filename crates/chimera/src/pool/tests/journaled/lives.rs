@@ -238,6 +238,9 @@ fn storage_goes_back_behind_a_checkpoint() {
     let is_data = |deed: &Deed| matches!(deed, Deed::Written(name, _) if name.contains("segment"));
     assert!(deeds[..punched].iter().any(is_data), "{deeds:?}");
     assert!(!deeds[punched..].iter().any(is_data), "{deeds:?}");
+    let last = deeds.iter().rposition(is_punched).unwrap();
+    // A power loss would bring back what was there, under what is stored where there are zeros now.
+    assert!(deeds[last..].contains(&synced(&segment(0))), "{deeds:?}");
     // One block is kept ready; the header at the end of a segment stays.
     let inside = |block: u64| pool.map.block_in_segment(block);
     let last = pool.map.block_in_segment(pool.map.blocks_per_segment);
@@ -266,4 +269,26 @@ fn storage_stays_where_the_journal_cannot_be_written_back() {
     pool.release_storage();
     assert_eq!(pool.ready_blocks(), 9);
     assert!(!place.deeds().iter().any(|deed| matches!(deed, Deed::Punched(..))));
+}
+
+/// Nobody is handed what a power loss may fill with what was there before.
+#[test]
+fn storage_that_is_not_durably_given_back_is_not_used_again() {
+    let place = Place::new();
+    let (pool, _) = place.open(&journaled()).unwrap();
+    pool.mark_open().unwrap();
+    (0..9).for_each(|block| assert_eq!(take_block(&pool).unwrap(), block));
+    (2..9).rev().for_each(|block| assert!(pool.give_back(block, || Ok(()))));
+    let has_punched = AtomicBool::new(false);
+    place.files.refuse(move |deed| {
+        let is_punched = matches!(deed, Deed::Punched(..));
+        let before = has_punched.fetch_or(is_punched, Ordering::Relaxed);
+        (before && matches!(deed, Deed::Synced(_))).then_some(io::ErrorKind::Other)
+    });
+    pool.release_storage();
+    place.files.refuse(|_| None);
+    assert_eq!(take_block(&pool).unwrap(), 2, "it was ready, and stays so");
+    assert!(matches!(take_block(&pool), Err(Error::PoolFull { .. })));
+    let written = pool.pmem.journal().unwrap().settle();
+    assert!(written.is_err(), "nothing is written any more");
 }
