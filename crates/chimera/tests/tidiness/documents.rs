@@ -23,7 +23,7 @@ const PAGES: [(&str, usize); 19] = [
     ("docs/GLOSSARY.md", 10 << 10),
     ("docs/METRICS.md", 11 << 10),
     ("docs/OPERATIONS.md", 19 << 10),
-    ("docs/PEERS.md", 8 << 10),
+    ("docs/PEERS.md", 9 << 10),
     ("docs/PLACEMENT.md", 14 << 10),
     ("docs/PMEM.md", 9 << 10),
     ("docs/PRIMITIVES.md", 15 << 10),
