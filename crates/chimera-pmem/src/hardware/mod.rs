@@ -18,6 +18,7 @@
 mod access;
 mod options;
 mod platform;
+mod punched;
 mod read_ahead;
 mod region;
 
@@ -37,6 +38,7 @@ use crate::mapping::{Reservation, words};
 use crate::pages::{Pages, steps};
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
 use access::{is_below, is_word_below};
+use punched::Punched;
 use region::Region;
 
 /// Bytes to copy at a time from a file that cannot be mapped.
@@ -73,6 +75,7 @@ pub struct Hardware {
     options: HardwareOptions,
     reservation: Arc<Reservation>,
     regions: Mutex<Vec<Region>>,
+    punched: Punched,
     journal: OnceLock<Arc<Journal>>,
     /// Those that the journal's stores go to.
     pages: Arc<Pages>,
@@ -121,6 +124,7 @@ impl Hardware {
             pages: Arc::new(Pages::new(reservation.clone())),
             reservation,
             regions: Mutex::new(Vec::new()),
+            punched: Punched::default(),
             journal: OnceLock::new(),
             overlay: OnceLock::new(),
             expects_misses: AtomicBool::new(false),
@@ -557,7 +561,7 @@ impl Pmem for Hardware {
             // An entry that names the range would bring its content back.
             journal.checkpoint()?;
         }
-        let is_punched = region::punch(&mut self.regions(), &self.reservation, range)?;
+        let is_punched = region::punch(&self.regions(), &self.reservation, &self.punched, range)?;
         if is_punched && self.is_journaled() {
             self.pages.discarded(range.offset()..range.end());
         }
@@ -565,15 +569,13 @@ impl Pmem for Hardware {
     }
 
     fn sync_punched(&self, _site: Site) -> io::Result<()> {
-        let files = region::take_punched(&mut self.regions());
         if self.pages.skips(steps::HOLES_SYNC) {
             return Ok(());
         }
-        let synced = files.iter().try_for_each(|file| match self.journal() {
-            Some(journal) => journal.sync_data_file(&**file),
+        self.punched.sync(|file| match self.journal() {
+            Some(journal) => journal.sync_data_file(file),
             None => file.sync(),
-        });
-        synced.inspect_err(|_| region::put_back_punched(&mut self.regions(), &files))
+        })
     }
 
     /// # Durability

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::punched::Punched;
 use crate::environment::File;
 use crate::mapping::{Reservation, Sharing, Source};
 use crate::{Extent, Medium};
@@ -17,8 +18,6 @@ pub(super) struct Region {
     file_offset: u64,
     medium: Medium,
     is_private: bool,
-    /// No sync of its file has come since it was punched.
-    is_punched: bool,
 }
 
 impl Region {
@@ -69,15 +68,7 @@ impl Region {
             return Err(io::ErrorKind::OutOfMemory.into());
         };
         reservation.map(start, size, source)?;
-        Ok(Self {
-            at,
-            length,
-            file: Arc::clone(file),
-            file_offset,
-            medium,
-            is_private,
-            is_punched: false,
-        })
+        Ok(Self { at, length, file: Arc::clone(file), file_offset, medium, is_private })
     }
 
     pub(super) fn is_read_only(&self) -> bool {
@@ -146,8 +137,9 @@ pub(super) fn populate(
 /// Gives back the storage of the whole pages of `range`; a no-op where the file system cannot. Whether all of it was given
 /// back.
 pub(super) fn punch(
-    regions: &mut [Region],
+    regions: &[Region],
     reservation: &Reservation,
+    punched: &Punched,
     range: Extent,
 ) -> io::Result<bool> {
     let page = rustix::param::page_size() as u64;
@@ -156,11 +148,13 @@ pub(super) fn punch(
     for region in regions {
         let Some(part) = region.overlap(&range) else { continue };
         let length = part.end - part.start;
-        // Before: where it fails a part may have gone.
-        region.is_punched = true;
+        if region.is_private || region.medium.is_persistent_memory() {
+            // Before: where it fails a part may have gone.
+            punched.add(&region.file);
+        }
         let discard = || reservation.discard(part.start as usize, length as usize);
         let punch = || region.file.punch(part.start - region.at + region.file_offset, length);
-        let punched = if region.is_private {
+        let done = if region.is_private {
             // The pages discarded come back from the file.
             punch().and_then(|()| discard())
         } else if region.file.descriptor().is_some() {
@@ -168,32 +162,12 @@ pub(super) fn punch(
         } else {
             discard()
         };
-        match punched {
+        match done {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => is_punched = false,
             done => done?,
         }
     }
     Ok(is_punched)
-}
-
-/// The files that were punched and not synced since, where what is punched matters after a power loss. The caller syncs them.
-pub(super) fn take_punched(regions: &mut [Region]) -> Vec<Arc<dyn File>> {
-    let mut files: Vec<Arc<dyn File>> = Vec::new();
-    for region in regions {
-        let is_durable = region.is_private || region.medium.is_persistent_memory();
-        let is_punched = std::mem::take(&mut region.is_punched) && is_durable;
-        if is_punched && !files.iter().any(|file| Arc::ptr_eq(file, &region.file)) {
-            files.push(Arc::clone(&region.file));
-        }
-    }
-    files
-}
-
-/// What was [taken](take_punched) could not be synced.
-pub(super) fn put_back_punched(regions: &mut [Region], files: &[Arc<dyn File>]) {
-    for region in regions {
-        region.is_punched |= files.iter().any(|file| Arc::ptr_eq(file, &region.file));
-    }
 }
 
 /// The files whose data the page cache still holds, each once.
