@@ -569,13 +569,15 @@ impl Pmem for Hardware {
     }
 
     fn sync_punched(&self, _site: Site) -> io::Result<()> {
-        if self.pages.skips(steps::HOLES_SYNC) {
-            return Ok(());
+        match self.journal() {
+            _ if self.pages.skips(steps::HOLES_SYNC) => Ok(()),
+            Some(journal) => {
+                // Whoever flushed late has brought back what was there: the file and memory are to agree on that.
+                journal.checkpoint_appended()?;
+                self.punched.sync(|file| journal.sync_data_file(file))
+            }
+            None => self.punched.sync(|file| file.sync()),
         }
-        self.punched.sync(|file| match self.journal() {
-            Some(journal) => journal.sync_data_file(file),
-            None => file.sync(),
-        })
     }
 
     /// # Durability

@@ -1,33 +1,38 @@
 //! [`Punched`]: files that were punched and not synced since.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::environment::File;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Punched(Mutex<Vec<Arc<dyn File>>>);
+pub(super) struct Punched {
+    files: Mutex<Vec<Arc<dyn File>>>,
+    syncing: Mutex<()>,
+}
 
 impl Punched {
-    /// A file is about to be punched.
+    /// A file was just punched, or may have been.
     pub(super) fn add(&self, file: &Arc<dyn File>) {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.files);
         if !files.iter().any(|other| Arc::ptr_eq(other, file)) {
             files.push(Arc::clone(file));
         }
     }
 
-    /// Syncs all of them. Whoever comes meanwhile waits: what it has punched may be in one that is being synced. One that
-    /// cannot be synced stays.
+    /// Syncs all of them. Whoever comes meanwhile waits: what it has punched may be in one that is being synced. Where one
+    /// cannot be synced, all stay.
     pub(super) fn sync(&self, sync: impl Fn(&dyn File) -> io::Result<()>) -> io::Result<()> {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(file) = files.last() {
-            sync(&**file)?;
-            files.pop();
-        }
-        Ok(())
+        let _one = lock(&self.syncing);
+        let files = std::mem::take(&mut *lock(&self.files));
+        let synced = files.iter().try_for_each(|file| sync(&**file));
+        synced.inspect_err(|_| files.iter().for_each(|file| self.add(file)))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -148,10 +148,6 @@ pub(super) fn punch(
     for region in regions {
         let Some(part) = region.overlap(&range) else { continue };
         let length = part.end - part.start;
-        if region.is_private || region.medium.is_persistent_memory() {
-            // Before: where it fails a part may have gone.
-            punched.add(&region.file);
-        }
         let discard = || reservation.discard(part.start as usize, length as usize);
         let punch = || region.file.punch(part.start - region.at + region.file_offset, length);
         let done = if region.is_private {
@@ -162,6 +158,10 @@ pub(super) fn punch(
         } else {
             discard()
         };
+        if region.is_private || region.medium.is_persistent_memory() {
+            // Also where it failed: a part may have gone. Not before: a sync could come between.
+            punched.add(&region.file);
+        }
         match done {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => is_punched = false,
             done => done?,

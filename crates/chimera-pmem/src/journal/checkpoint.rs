@@ -30,6 +30,14 @@ impl Journal {
         self.write_back_all(&mut lock(&self.checkpoint))
     }
 
+    /// As [`checkpoint`](Self::checkpoint), also of the entry that is being appended: none that is pending afterwards has what
+    /// memory held before the call.
+    pub(crate) fn checkpoint_appended(&self) -> io::Result<()> {
+        // Lines are read under this lock.
+        drop(lock(&self.tail));
+        self.checkpoint()
+    }
+
     /// Writes everything back that was fenced before the call.
     pub(super) fn write_back_all(&self, scratch: &mut Scratch) -> io::Result<()> {
         // What was fenced may be missing, also where nothing is left to write back.

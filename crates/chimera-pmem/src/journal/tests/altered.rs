@@ -17,6 +17,9 @@ pub(super) trait Altered: Debug + Send + Sync {
     fn on_write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.inner().write_at(offset, bytes)
     }
+    fn on_punch(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.inner().punch(offset, length)
+    }
     fn on_sync(&self) -> io::Result<()> {
         self.inner().sync()
     }
@@ -33,7 +36,7 @@ impl<T: Altered> File for T {
         self.on_allocate(offset, length)
     }
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner().punch(offset, length)
+        self.on_punch(offset, length)
     }
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.inner().read_at(offset, into)

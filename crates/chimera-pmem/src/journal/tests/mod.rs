@@ -8,6 +8,7 @@ mod failing;
 mod flushed;
 mod giving;
 mod headers;
+mod holes;
 mod interval;
 mod lines;
 mod loss;

@@ -27,6 +27,10 @@ impl<P: Pmem> Pool<P> {
     /// what was appended meanwhile; a sync of each segment at the end.
     pub(crate) fn release_free_runs(&self) {
         self.punch_free_runs();
+        // Here nobody who takes a run waits, and below hardly anything is left.
+        if let Err(error) = self.pmem.sync_punched(sites::RUN_FREE) {
+            log::debug!("storage that is given back is not durable: {error}");
+        }
         let mut free = lock_relaxing(&self.free_runs, &*self.environment);
         if let Err(error) = self.sync_holes(&mut free) {
             log::warn!("nothing is written any more: {error}");
