@@ -81,7 +81,7 @@ fn in_limited_memory(engine: EngineKind, store: &Path) {
     }
     let most = use_store(&db);
     let stats = db.stats();
-    let pages = stats.pages.expect("a journal");
+    let (pages, journal) = (stats.pages.expect("a journal"), stats.journal.expect("a journal"));
     let mib = |bytes: u64| bytes >> 20;
     println!(
         "{engine}: at most {} MiB of {} MiB, index {} MiB, tables {} MiB; {pages:?}",
@@ -91,7 +91,9 @@ fn in_limited_memory(engine: EngineKind, store: &Path) {
         mib(stats.dram_table_bytes)
     );
     assert!(most - before <= BUDGET + BESIDE, "{} MiB", mib(most - before));
-    assert!(pages.given_back_bytes > BUDGET && pages.budget_bytes == BUDGET, "{pages:?}");
+    // What went to its place alone was never in memory that could be given back: how much depends on when syncs come.
+    let in_files = pages.given_back_bytes + journal.direct_bytes;
+    assert!(in_files > 2 * BUDGET && pages.budget_bytes == BUDGET, "{pages:?}, {journal:?}");
     db.close().expect("closed");
     let db = Db::open(store, &options(engine)).expect("a store");
     assert_eq!(db.len(), RECORDS.div_ceil(4));
