@@ -252,7 +252,8 @@ impl<P: Pmem> Pool<P> {
         if self.is_journaled {
             return self.pmem.sync_punched(block_sites::USED_BLOCKS);
         }
-        if !self.pmem.medium().is_persistent_memory() {
+        // Nothing else has files whose holes outlast a power loss.
+        if self.pmem.medium() != Medium::FsDax {
             return Ok(());
         }
         let per_segment = self.map.blocks_per_segment;
