@@ -77,7 +77,8 @@ struct State {
     fenced: Option<(usize, Vec<Vec<u64>>)>,
     published: Vec<Published>,
     decided: u64,
-    is_on_file: bool,
+    /// What it says it is, where that is neither simulated nor tmpfs.
+    medium: Option<Medium>,
     is_journaled: bool,
     /// On tmpfs: offset and length of what was populated.
     populated: Option<Vec<(u64, u64)>>,
@@ -157,7 +158,14 @@ impl Media {
     /// Memory that says it is an ordinary file's.
     pub(crate) fn on_file() -> Self {
         let media = Self::default();
-        media.state().is_on_file = true;
+        media.state().medium = Some(Medium::File);
+        media
+    }
+
+    /// Memory that says it is a DAX file system's.
+    pub(crate) fn on_dax() -> Self {
+        let media = Self::default();
+        media.state().medium = Some(Medium::FsDax);
         media
     }
 
@@ -319,11 +327,8 @@ impl Pmem for Media {
 
     fn medium(&self) -> Medium {
         let state = self.state();
-        match state.populated {
-            _ if state.is_on_file => Medium::File,
-            Some(_) => Medium::Tmpfs,
-            None => Medium::Simulated,
-        }
+        let default = if state.populated.is_some() { Medium::Tmpfs } else { Medium::Simulated };
+        state.medium.unwrap_or(default)
     }
 
     fn is_journaled(&self) -> bool {

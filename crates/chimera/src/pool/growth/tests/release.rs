@@ -34,6 +34,28 @@ fn storage_goes_back_but_for_what_is_kept_ahead() {
     assert_eq!((pool.ready_blocks(), growth_of(&files)), (13, vec![allocated(0, 2304..3328)]));
 }
 
+/// A file system of persistent memory may take a hole back, too, when the power fails.
+#[test]
+fn on_fsdax_holes_are_durable_before_their_storage_is_used() {
+    let files = Watched::default();
+    let pool = open_at("/pool", environment(&files), &Media::on_dax(), &options(4));
+    take_and_give_back(&pool, 40, 5);
+    files.take(|_| false);
+    pool.release_storage();
+    let deeds = files.take(|deed| matches!(deed, Deed::Punched(..) | Deed::Synced(_)));
+    let synced = (0..3).map(|segment| Deed::Synced(format!("segment-{segment:06}")));
+    assert_eq!(deeds[..3].iter().filter(|deed| matches!(deed, Deed::Punched(..))).count(), 3);
+    assert_eq!(deeds[3..], synced.collect::<Vec<_>>());
+
+    take_and_give_back(&pool, 40, 5);
+    files.refuse(|deed| matches!(deed, Deed::Synced(_)).then_some(std::io::ErrorKind::Other));
+    pool.release_storage();
+    files.refuse(|_| None);
+    (5..9).for_each(|block| assert_eq!(take(&pool), block));
+    let refused = pool.take_block(Purpose::Put, |_| ());
+    assert!(matches!(refused, Err(Error::PoolFull { .. })), "what may come back is left alone");
+}
+
 /// As well as what is kept ahead.
 #[test]
 fn storage_of_blocks_that_are_held_stays() {
