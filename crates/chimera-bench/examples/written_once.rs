@@ -1,11 +1,11 @@
 //! How many bytes a store on a plain file writes for each byte that is put, and how fast it puts: as it does, and with
 //! everything through the journal. The two take turns, on a new store each time, and the other one begins in each repetition.
 //!
-//! `cargo run --release -p chimera-bench --example written_once -- DIRECTORY [MEGABYTES] [REPETITIONS] [ENGINE]`
+//! `cargo run --release -p chimera-bench --example written_once -- DIRECTORY [MEGABYTES] [REPETITIONS] [ENGINE] [OVERWRITES]`
 //!
-//! Each store is filled, and then every record is overwritten five times, with a sync every 50 ms. *Fill*, *first* overwrite and
+//! Each store is filled, and then every record is overwritten five times or so many, with a sync every 50 ms. *Fill*, *first* overwrite and
 //! the *last* three of them are thousands of puts a second: the median, the least and the most. Then follow bytes for each
-//! byte of a value, of all six passes: to their place alone, to the journal, and from the journal to the data files until the
+//! byte of a value, of all passes: to their place alone, to the journal, and from the journal to the data files until the
 //! end; and what the store takes on disk in the end, for each byte of the values that are live. DIRECTORY must be on a file
 //! system on a device.
 #![forbid(unsafe_code)]
@@ -21,8 +21,8 @@ use chimera::{Db, Durability, EngineKind, Options, Session};
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 const VALUES: [usize; 6] = [100, 1000, 4000, 8000, 20_000, 100_000];
-/// Passes over all records: the fill, the first overwrite, the second one, which is told of no rate, and the last three.
-const PASSES: [Range<u64>; 4] = [0..1, 1..2, 2..3, 3..6];
+/// Fewest overwrites: the first one, and three more.
+const OVERWRITES_MIN: u64 = 4;
 /// An odd number: each record is overwritten once in each pass, in another order than it was put.
 const STRIDE: u64 = 2_654_435_761;
 
@@ -41,7 +41,8 @@ fn main() -> Outcome {
     let directory = PathBuf::from(arguments.next().ok_or("give a directory")?);
     let megabytes: usize = arguments.next().map_or(Ok(100), |text| text.parse())?;
     let repetitions: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
-    let only = arguments.next();
+    let only = arguments.next().filter(|name| name != "all");
+    let overwrites: u64 = arguments.next().map_or(Ok(5), |text| text.parse())?;
     println!(
         "engine     values  through        fill (least, most)       first (least, most)        last (least, most)   place journal back  disk"
     );
@@ -56,7 +57,8 @@ fn main() -> Outcome {
                 // What was removed before slows down whoever comes next.
                 let side = (turn / 2 + turn) % 2;
                 let path = directory.join(format!("written-once-{engine}"));
-                let pass = pass(&path, engine, sides[side].1, bytes, megabytes);
+                let overwrites = overwrites.max(OVERWRITES_MIN);
+                let pass = pass(&path, engine, sides[side].1, (bytes, megabytes), overwrites);
                 // What is not there need not be removed.
                 let _ = std::fs::remove_dir_all(&path);
                 passes[side].push(pass?);
@@ -85,16 +87,18 @@ fn pass(
     path: &Path,
     engine: EngineKind,
     direct_bytes_min: Option<u64>,
-    bytes: usize,
-    megabytes: usize,
+    (bytes, megabytes): (usize, usize),
+    overwrites: u64,
 ) -> Outcome<Pass> {
     let durability = Durability::Group { max_delay: Duration::from_millis(50) };
     let options = Options::new().engine(engine).durability(durability);
     let db = Db::open(path, &options.written_once(direct_bytes_min, true))?;
     let mut session = db.session();
     let records = (megabytes * 1_000_000 / bytes).max(1) as u64;
-    let mut rates = [0.0; PASSES.len()];
-    for (rate, passes) in rates.iter_mut().zip(PASSES) {
+    // The fill, the first overwrite, those that are told of no rate, and the last three.
+    let all_passes = [0..1, 1..2, 2..overwrites - 2, overwrites - 2..overwrites + 1];
+    let mut rates = [0.0; 4];
+    for (rate, passes) in rates.iter_mut().zip(all_passes) {
         *rate = put(&db, &mut session, records, bytes, passes)?;
     }
     let [fill, first, _, last] = rates;
@@ -108,7 +112,7 @@ fn pass(
     drop(session);
     db.close()?;
     let live = records as f64 * bytes as f64;
-    let all = live * PASSES[PASSES.len() - 1].end as f64;
+    let all = live * (overwrites + 1) as f64;
     let bytes = [journal.direct_bytes, journal.appended_bytes, pages.written_back_bytes];
     let bytes = bytes.map(|bytes| bytes as f64 / all);
     Ok(Pass { rates: [fill, first, last], bytes, disk: on_disk as f64 / live })

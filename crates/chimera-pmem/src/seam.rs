@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::environment::File;
 use crate::journal::{Fenced, Journal, Lines};
-use crate::{Extent, Medium, Site, sum};
+use crate::sum::{part_sum, sum};
+use crate::{Extent, Medium, Site};
 
 /// The class an operation's counters are booked under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -187,11 +188,13 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// as `from`.
     fn read(&self, from: Extent, into: &mut [u8]);
 
-    /// As [`read`](Self::read); returns the [sum](crate::sum()) of what was read.
+    /// As [`read`](Self::read); returns the [sum](crate::sum()) of what was read, as that of a part of a range which begins
+    /// with its word `first_word`: 0 for a whole range. The sums of all parts add up to that of the range, where all but
+    /// the last have whole words.
     #[inline]
-    fn read_sum(&self, from: Extent, into: &mut [u8]) -> u64 {
+    fn read_sum(&self, from: Extent, first_word: u64, into: &mut [u8]) -> u64 {
         self.read(from, into);
-        sum(into)
+        part_sum(into, first_word)
     }
 
     /// Whether the bytes at the start of `with` equal `bytes`, by relaxed words.

@@ -15,6 +15,15 @@ pub(crate) const fn key(number: u64) -> u64 {
     KEY.wrapping_add(KEY_STEP.wrapping_mul(number))
 }
 
+/// The keys of four words in a row, of which the first one has this number.
+#[inline(always)]
+pub(crate) const fn keys(first: u64) -> [u64; 4] {
+    [key(first), key(first + 1), key(first + 2), key(first + 3)]
+}
+
+/// Those of a range's first words.
+pub(crate) static KEYS: [u64; 4] = keys(0);
+
 /// What the word with number `number` gives to the sum.
 #[inline(always)]
 pub const fn term(word: u64, number: u64) -> u64 {
@@ -28,15 +37,22 @@ pub const fn term(word: u64, number: u64) -> u64 {
 /// Some three instructions for each word.
 #[inline]
 pub fn sum(bytes: &[u8]) -> u64 {
+    part_sum(bytes, 0)
+}
+
+/// What the part of a range that begins with its word `first_word` gives to the sum of the range: the sums of all parts
+/// add up to it. All parts but the last have whole words.
+#[inline]
+pub(crate) fn part_sum(bytes: &[u8], first_word: u64) -> u64 {
     let (words, tail) = bytes.as_chunks::<8>();
     let mut all = 0_u64;
-    for (number, word) in (0..).zip(words) {
+    for (number, word) in (first_word..).zip(words) {
         all = all.wrapping_add(term(u64::from_le_bytes(*word), number));
     }
     if !tail.is_empty() {
         let mut word = [0; 8];
         word[..tail.len()].copy_from_slice(tail);
-        all = all.wrapping_add(term(u64::from_le_bytes(word), words.len() as u64));
+        all = all.wrapping_add(term(u64::from_le_bytes(word), first_word + words.len() as u64));
     }
     all
 }
@@ -74,6 +90,16 @@ mod tests {
         let word = u64::from_le_bytes(whole[16..24].try_into().unwrap());
         whole[16..24].fill(0);
         assert_eq!(sum(&whole), before.wrapping_sub(term(word, 2)).wrapping_add(term(0, 2)));
+    }
+
+    #[test]
+    fn sums_of_parts_add_up_to_that_of_the_whole() {
+        let whole = bytes(45);
+        for words in 0..6 {
+            let (first, last) = whole.split_at(8 * words);
+            let both = sum(first).wrapping_add(part_sum(last, words as u64));
+            assert_eq!(both, sum(&whole), "{words} words");
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ forward! {
     fn cas_u64(&self, at: u64, current: u64, new: u64, site: Site) -> Result<u64, u64>;
     fn cas_u128(&self, at: u64, current: u128, new: u128, site: Site) -> Result<u128, u128>;
     fn read(&self, from: Extent, into: &mut [u8]);
-    fn read_sum(&self, from: Extent, into: &mut [u8]) -> u64;
+    fn read_sum(&self, from: Extent, first_word: u64, into: &mut [u8]) -> u64;
     fn compare(&self, with: Extent, bytes: &[u8]) -> bool;
     fn prefetch(&self, range: Extent);
     fn prefetch_write(&self, range: Extent);

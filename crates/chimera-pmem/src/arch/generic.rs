@@ -51,7 +51,12 @@ pub(crate) fn has_copy_sum() -> bool {
 
 /// # Safety
 /// Never to be called: [`has_copy_sum`] says no.
-pub(crate) unsafe fn copy_sum(_to: *mut u8, _from: *const u8, _groups: usize) -> u64 {
+pub(crate) unsafe fn copy_sum(
+    _to: *mut u8,
+    _from: *const u8,
+    _groups: usize,
+    _first_keys: &[u64; 4],
+) -> u64 {
     panic!("this architecture copies and sums by words");
 }
 

@@ -159,6 +159,7 @@ fn the_counter_counts() {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[test]
 fn a_copy_leaves_the_vectors_of_others_alone() {
+    use crate::sum::KEYS;
     use std::arch::x86_64::{
         __m256i, _mm256_loadu_si256, _mm256_set1_epi64x, _mm256_storeu_si256, _mm256_xor_si256,
     };
@@ -175,7 +176,7 @@ fn a_copy_leaves_the_vectors_of_others_alone() {
                 // SAFETY: below the tenth of ten values of 32 bytes.
                 $(let $value = unsafe { _mm256_loadu_si256(at.add($number)) };)*
                 // SAFETY: 32 readable and 32 writable bytes; the machine has AVX2, as this function needs it.
-                let sum = unsafe { copy_sum(to.as_mut_ptr().cast(), from.as_ptr().cast(), 1) };
+                let sum = unsafe { copy_sum(to.as_mut_ptr().cast(), from.as_ptr().cast(), 1, &KEYS) };
                 let sum = _mm256_set1_epi64x(sum as i64);
                 // SAFETY: as above.
                 $(unsafe { _mm256_storeu_si256(at.add($number), _mm256_xor_si256($value, sum)) };)*

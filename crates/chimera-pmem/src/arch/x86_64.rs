@@ -4,7 +4,7 @@ use std::arch::x86_64::{__cpuid_count, _MM_HINT_T0, _mm_prefetch, _rdtsc};
 use std::arch::{asm, naked_asm};
 
 use super::{Aside, FlushInstruction};
-use crate::sum::{KEY_STEP, key};
+use crate::sum::KEY_STEP;
 
 /// CPUID leaf 7, EBX: CLFLUSHOPT and CLWB.
 const LEAF7_CLFLUSHOPT: u32 = 1 << 23;
@@ -98,16 +98,22 @@ pub(crate) fn has_copy_sum() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
 }
 
-/// Keys of words 0 to 3, and the distance to those of the next four words.
-static SUM_KEYS: [[u64; 4]; 2] = [[key(0), key(1), key(2), key(3)], [KEY_STEP.wrapping_mul(4); 4]];
+/// From the keys of four words to those of the next four.
+static KEYS_STEP: [u64; 4] = [KEY_STEP.wrapping_mul(4); 4];
 
-/// Copies `groups` times 32 bytes and returns the sum of their words; see [`crate::sum`].
+/// Copies `groups` times 32 bytes and returns the sum of their words, of which the first four have these keys; see
+/// [`crate::sum`].
 ///
 /// # Safety
 /// `from` points to so many readable bytes, a multiple of 8, and `to` to as many writable ones. `groups` is not
 /// zero, and [`has_copy_sum`]. What is shared of them is a multiple of 8.
 #[inline(always)]
-pub(crate) unsafe fn copy_sum(to: *mut u8, from: *const u8, groups: usize) -> u64 {
+pub(crate) unsafe fn copy_sum(
+    to: *mut u8,
+    from: *const u8,
+    groups: usize,
+    first_keys: &[u64; 4],
+) -> u64 {
     let sum: u64;
     // SAFETY: both ranges are valid, as the caller promises. Hardware loads and stores each aligned 8 bytes of a
     // vector whole, so these are relaxed word operations. VZEROUPPER makes the upper halves of all sixteen
@@ -116,7 +122,7 @@ pub(crate) unsafe fn copy_sum(to: *mut u8, from: *const u8, groups: usize) -> u6
     unsafe {
         asm!(
             "vmovdqu ymm0, [{keys}]",
-            "vmovdqu ymm1, [{keys} + 32]",
+            "vmovdqu ymm1, [{step}]",
             "vpxor xmm2, xmm2, xmm2",
             "xor {at:e}, {at:e}",
             "2:",
@@ -140,7 +146,8 @@ pub(crate) unsafe fn copy_sum(to: *mut u8, from: *const u8, groups: usize) -> u6
             "vpaddq xmm2, xmm2, xmm3",
             "vmovq {sum}, xmm2",
             "vzeroupper",
-            keys = in(reg) SUM_KEYS.as_ptr(),
+            keys = in(reg) first_keys.as_ptr(),
+            step = in(reg) KEYS_STEP.as_ptr(),
             from = in(reg) from,
             to = in(reg) to,
             end = in(reg) groups * 32,

@@ -7,6 +7,9 @@ use super::Hardware;
 use crate::mapping::words;
 use crate::{Pmem, arch};
 
+/// Bytes from which on what goes to a file that is mapped is written rather than stored.
+pub(super) const BY_FILE_BYTES_MIN: u64 = 16 << 10;
+
 impl Hardware {
     /// The words that hold `length` bytes at `at`, for loading.
     #[inline(always)]
@@ -36,6 +39,52 @@ impl Hardware {
             self.end_store(at, length);
         }
         done
+    }
+
+    /// Copies `bytes` to the words at `at`; returns their sum.
+    #[inline(always)]
+    pub(super) fn copy_words_sum(&self, at: u64, bytes: &[u8]) -> u64 {
+        let length = bytes.len() as u64;
+        let is_direct = is_below(&self.writable_words, at, length);
+        if !is_direct {
+            if length >= BY_FILE_BYTES_MIN {
+                self.copy_long(at, bytes);
+                return crate::sum(bytes);
+            }
+            self.begin_store(at, length);
+        }
+        // SAFETY: all of it lies below `writable_words`, or below `journaled_words`, as `begin_store` has seen.
+        let words = unsafe { self.words_at(at, length) };
+        // Not by `store_words`: the compiler would make a function of what it is given.
+        let sum = words::copy_sum(words, bytes, self.has_copy_sum);
+        if !is_direct {
+            self.end_store(at, length);
+        }
+        sum
+    }
+
+    /// Copies many bytes to the words at `at`: what goes to a file that is mapped is written to it, which costs less than a page
+    /// fault for each of its pages.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn copy_long(&self, at: u64, bytes: &[u8]) {
+        let length = bytes.len() as u64;
+        self.store_words(at, length, |words| {
+            let Some(journal) = self.journal.get() else { return words::copy(words, bytes) };
+            self.pages.for_parts(at, length, |part, is_shared| {
+                let (start, end) = ((part.start - at) as usize, (part.end - at) as usize);
+                let bytes = &bytes[start..end];
+                // What is left of the last word becomes zero, as elsewhere.
+                let whole = bytes.len() / 8 * 8;
+                let is_written = is_shared
+                    && whole as u64 >= BY_FILE_BYTES_MIN
+                    && journal.try_write_taken(part.start, &bytes[..whole]).is_ok();
+                // Where that has failed, storing it does, too, or the next sync.
+                let written = if is_written { whole } else { 0 };
+                let words = &words[(start + written) / 8..end.div_ceil(8)];
+                words::copy(words, &bytes[written..]);
+            });
+        });
     }
 
     /// Begins a store where there is a journal: the pages are not given back before [`end_store`](Self::end_store).

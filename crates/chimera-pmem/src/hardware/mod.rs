@@ -37,7 +37,7 @@ use crate::journal::{Fenced, Journal, Lines};
 use crate::mapping::{Reservation, words};
 use crate::pages::{Pages, steps};
 use crate::{CACHE_LINE, Extent, FlushInstruction, Medium, Pmem, Site};
-use access::{is_below, is_word_below};
+use access::{BY_FILE_BYTES_MIN, is_below, is_word_below};
 use punched::Punched;
 use region::Region;
 
@@ -409,11 +409,11 @@ impl Pmem for Hardware {
     }
 
     #[inline(always)]
-    fn read_sum(&self, from: Extent, into: &mut [u8]) -> u64 {
+    fn read_sum(&self, from: Extent, first_word: u64, into: &mut [u8]) -> u64 {
         let length = into.len() as u64;
         assert!(length <= from.length(), "read of {length} bytes from {from:?}");
         self.ask_for(from.offset(), length);
-        words::read_sum(self.words(from.offset(), length), into, self.has_copy_sum)
+        words::read_sum(self.words(from.offset(), length), first_word, into, self.has_copy_sum)
     }
 
     #[inline(always)]
@@ -438,6 +438,9 @@ impl Pmem for Hardware {
     fn copy(&self, to: Extent, bytes: &[u8], _site: Site) {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
+        if length >= BY_FILE_BYTES_MIN {
+            return self.copy_long(to.offset(), bytes);
+        }
         self.store_words(to.offset(), length, |words| words::copy(words, bytes));
     }
 
@@ -445,19 +448,7 @@ impl Pmem for Hardware {
     fn copy_sum(&self, to: Extent, bytes: &[u8], _site: Site) -> u64 {
         let length = bytes.len() as u64;
         assert!(length <= to.length(), "copy of {length} bytes to {to:?}");
-        let at = to.offset();
-        let is_direct = is_below(&self.writable_words, at, length);
-        if !is_direct {
-            self.begin_store(at, length);
-        }
-        // SAFETY: all of it lies below `writable_words`, or below `journaled_words`, as `begin_store` has seen.
-        let words = unsafe { self.words_at(at, length) };
-        // Not by `store_words`: the compiler would make a function of what it is given.
-        let sum = words::copy_sum(words, bytes, self.has_copy_sum);
-        if !is_direct {
-            self.end_store(at, length);
-        }
-        sum
+        self.copy_words_sum(to.offset(), bytes)
     }
 
     #[inline]

@@ -255,11 +255,21 @@ impl Journal {
 
     /// Writes what was just stored to a place that is taken, where its file is not mapped.
     pub(crate) fn write_taken(&self, at: u64, bytes: &[u8]) {
-        let target = self.target(at, bytes.len() as u64);
-        let written = target.and_then(|target| target.file.write_stored(target.offset, bytes));
-        if let Err(error) = written {
+        if let Err(error) = self.try_write_taken(at, bytes) {
             // In the middle of a store, which whoever takes places back would wait for.
             self.fail_at_once(&error);
         }
+    }
+
+    /// Writes to a place that is taken.
+    ///
+    /// # Errors
+    /// What the file says, also where it ends inside. A part may be written.
+    pub(crate) fn try_write_taken(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let target = self.target(at, bytes.len() as u64)?;
+        if target.length < bytes.len() as u64 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        target.file.write_stored(target.offset, bytes)
     }
 }

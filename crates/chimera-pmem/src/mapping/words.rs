@@ -9,11 +9,13 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::arch;
-use crate::sum::term;
+use crate::sum::{KEYS, keys, term};
 
 /// What [`arch::copy_sum`] takes at a time.
 const GROUP_BYTES: usize = 32;
 const GROUP_WORDS: usize = GROUP_BYTES / 8;
+/// Bytes from which on copying by vectors is faster although it sums.
+const BY_VECTORS_BYTES_MIN: usize = 512;
 
 /// Words that hold `length` bytes.
 #[inline(always)]
@@ -24,6 +26,10 @@ pub(crate) fn words_for(length: u64) -> u64 {
 /// Reads the start of `words` into the whole of `into`.
 #[inline(always)]
 pub(crate) fn read(words: &[AtomicU64], into: &mut [u8]) {
+    if into.len() >= BY_VECTORS_BYTES_MIN && arch::has_copy_sum() {
+        read_sum(words, 0, into, true);
+        return;
+    }
     let (chunks, tail) = into.as_chunks_mut::<8>();
     let (words, last) = words.split_at(chunks.len());
     let (word_lines, words) = words.as_chunks::<8>();
@@ -41,29 +47,43 @@ pub(crate) fn read(words: &[AtomicU64], into: &mut [u8]) {
     }
 }
 
-/// As [`read`]; returns the [sum](crate::sum()) of what was read. `has_vectors`: [`arch::has_copy_sum`].
+/// As [`read`]; returns what was read gives to the [sum](crate::sum()) of a range in which its first word has the number
+/// `first_word`. `has_vectors`: [`arch::has_copy_sum`].
 #[inline(always)]
-pub(crate) fn read_sum(words: &[AtomicU64], into: &mut [u8], has_vectors: bool) -> u64 {
+pub(crate) fn read_sum(
+    words: &[AtomicU64],
+    first_word: u64,
+    into: &mut [u8],
+    has_vectors: bool,
+) -> u64 {
     let (mut all, mut number) = (0_u64, 0);
     if has_vectors && into.len() >= GROUP_BYTES {
         let groups = into.len() / GROUP_BYTES;
+        let from = words.as_ptr().cast();
+        let later_keys;
+        let first_keys = if first_word == 0 {
+            &KEYS
+        } else {
+            later_keys = keys(first_word);
+            &later_keys
+        };
         // SAFETY: both ranges are at least as long as the groups, the words are aligned, and the machine has
         // the instructions.
-        all = unsafe { arch::copy_sum(into.as_mut_ptr(), words.as_ptr().cast(), groups) };
+        all = unsafe { arch::copy_sum(into.as_mut_ptr(), from, groups, first_keys) };
         number = groups * GROUP_WORDS;
     }
     let (chunks, tail) = into.as_chunks_mut::<8>();
     while number < chunks.len() {
         let word = words[number].load(Relaxed);
         chunks[number] = word.to_le_bytes();
-        all = all.wrapping_add(term(word, number as u64));
+        all = all.wrapping_add(term(word, first_word + number as u64));
         number += 1;
     }
     if !tail.is_empty() {
         // The bits of the bytes that are there: 1 to 7 of them.
         let word = words[number].load(Relaxed) & ((1 << (8 * tail.len())) - 1);
         put_tail(word, tail);
-        all = all.wrapping_add(term(word, number as u64));
+        all = all.wrapping_add(term(word, first_word + number as u64));
     }
     all
 }
@@ -77,7 +97,7 @@ pub(crate) fn copy_sum(words: &[AtomicU64], bytes: &[u8], has_vectors: bool) -> 
         let to = words.as_ptr().cast_mut().cast();
         // SAFETY: both ranges are at least as long as the groups, the words are aligned, and the machine has
         // the instructions.
-        all = unsafe { arch::copy_sum(to, bytes.as_ptr(), groups) };
+        all = unsafe { arch::copy_sum(to, bytes.as_ptr(), groups, &KEYS) };
         number = groups * GROUP_WORDS;
     }
     let (chunks, tail) = bytes.as_chunks::<8>();
@@ -112,6 +132,10 @@ pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
 /// Copies `bytes` over `words` and zeros what is left of the last one.
 #[inline(always)]
 pub(crate) fn copy(words: &[AtomicU64], bytes: &[u8]) {
+    if bytes.len() >= BY_VECTORS_BYTES_MIN && arch::has_copy_sum() {
+        copy_sum(words, bytes, true);
+        return;
+    }
     let (chunks, tail) = bytes.as_chunks::<8>();
     let (words, last) = words.split_at(chunks.len());
     let (word_lines, words) = words.as_chunks::<8>();

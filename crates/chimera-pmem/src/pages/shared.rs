@@ -104,6 +104,24 @@ impl Pages {
         page_state::is_shared(&self.page(number).state)
     }
 
+    /// Calls `visit` for each part of a range in turn, with where it begins and ends and whether what is stored there goes to a
+    /// file that is mapped. Parts end where pages do.
+    pub(crate) fn for_parts(&self, at: u64, length: u64, mut visit: impl FnMut(Range<u64>, bool)) {
+        let is_mapped = !self.writes_through.load(Ordering::Relaxed);
+        let end = at + length;
+        let mut start = at;
+        while start < end {
+            let is_shared = |page: u64| is_mapped && self.is_shared(page);
+            let first = start / self.page_bytes;
+            let is_first = is_shared(first);
+            let pages = self.touched(start, end - start);
+            let others = pages.take_while(|page| is_shared(*page) == is_first).count() as u64;
+            let part = start..end.min((first + others) * self.page_bytes);
+            start = part.end;
+            visit(part, is_first);
+        }
+    }
+
     /// Calls `write` for each part of a range, just stored to, whose page is shared and of a file that is not mapped.
     #[inline]
     pub(crate) fn write_through(&self, at: u64, length: u64, write: impl Fn(u64, &[u8])) {

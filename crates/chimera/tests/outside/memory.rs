@@ -128,6 +128,46 @@ fn chameleon_is_used_in_less_memory_than_its_records_take() {
     in_child("chameleon_is_used_in_less_memory_than_its_records_take", EngineKind::Chameleon);
 }
 
+/// The bypass indexes of `chameleon` are as large as the budget of the process allowed that wrote what they have.
+#[test]
+fn bypass_indexes_are_made_smaller_where_the_budget_is_smaller_than_it_was() {
+    /// Records: more than small bypass indexes take.
+    const RECORDS: u64 = 120_000;
+    let directory = scratch();
+    let options = |budget| {
+        let options = Options::new().engine(EngineKind::Chameleon).memory_budget(budget);
+        options.chameleon(|chameleon| chameleon.shards(16))
+    };
+    let report = |db: &Db| db.stats().chameleon().expect("its own statistics").clone();
+    let db = Db::open(directory.path(), &options(256 << 20)).expect("a store");
+    if db.stats().medium != Medium::File {
+        return;
+    }
+    let mut session = db.session();
+    for number in 0..RECORDS {
+        session.put(number.to_le_bytes(), number.to_le_bytes()).expect("a put");
+    }
+    drop(session);
+    // Half of what the budget leaves beside the least of pages.
+    let (budget, tables) = (12 << 20, 2 << 20);
+    assert!(report(&db).upper_index_bytes > 3 * tables);
+    db.close().expect("closed");
+    let db = Db::open(directory.path(), &options(budget)).expect("a smaller budget");
+    while report(&db).shards_bypassed < 16 {
+        std::thread::yield_now();
+    }
+    // The shard that was completed last is merged after that; small ones take a half of this, and one that is large a quarter.
+    let mut session = db.session();
+    for number in 0..RECORDS {
+        let value = session.get(number.to_le_bytes()).expect("a get");
+        assert_eq!(value, Some(number.to_le_bytes().to_vec()), "record {number}");
+    }
+    let bytes = report(&db).upper_index_bytes;
+    assert!(bytes <= tables + (1 << 20), "{bytes} bytes of bypass indexes");
+    drop(session);
+    assert!(db.check(None).is_sound());
+}
+
 #[test]
 fn a_budget_below_what_the_index_needs_is_refused_and_says_what_is_needed() {
     let directory = scratch();

@@ -246,8 +246,16 @@ fn what_is_copied_is_summed_by_words_as_by_vectors() {
             let sum = crate::sum(bytes);
             assert_eq!(memory.copy_sum(to, bytes, SITE), sum, "{length} bytes");
             let mut found = vec![0; bytes.len() + 1];
-            assert_eq!(memory.read_sum(to, &mut found[1..]), sum, "{length} bytes");
+            assert_eq!(memory.read_sum(to, 0, &mut found[1..]), sum, "{length} bytes");
             assert_eq!(found[1..], *bytes);
+            if bytes.len() > 64 {
+                // As two parts of one range.
+                let (first, second) = found[1..].split_at_mut(64);
+                let (from, bytes_left) = (to.offset() + 64, second.len() as u64);
+                let second = memory.read_sum(extent(&memory, from, bytes_left), 8, second);
+                let both = memory.read_sum(to, 0, first).wrapping_add(second);
+                assert_eq!(both, sum, "{length} bytes in two parts");
+            }
             let (last, rest) = (64 + bytes.len() as u64 / 8 * 8, bytes.len() % 8);
             assert!(rest == 0 || memory.load_u64(last) >> (8 * rest) == 0, "the rest of the word");
         }

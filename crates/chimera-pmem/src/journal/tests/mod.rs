@@ -22,6 +22,7 @@ mod staged;
 mod taken;
 mod watched;
 mod windows;
+mod written;
 
 use std::path::Path;
 

@@ -15,7 +15,9 @@ use chimera_pmem::Pmem;
 use super::compactor::Compactor;
 use super::index::Index;
 use super::modes::Modes;
+use super::space::Need;
 use super::tables::Tables;
+use crate::engine::contract::upkeep::Step;
 use crate::sync::Mutex;
 pub(super) use replay_bound::{BYTES_MAX, open_bytes_max};
 
@@ -60,5 +62,19 @@ impl<P: Pmem> Flusher<P> {
 
     pub(super) fn replay_bytes_max(&self) -> u64 {
         self.replay_bytes_max
+    }
+
+    /// Completes the bypass index of one shard after a restart. Where all of them take more memory than they may, what it has
+    /// goes to the last table, and a small one takes its place.
+    pub(super) fn complete_one(&self) -> Step {
+        let index = self.index();
+        let Some(shard) = index.complete_one() else { return Step::Done };
+        if index.shards().bypass_exceeds_budget(shard)
+            && index.core().poison.check().is_ok()
+            && let Err(error) = self.compactor.merge_shard(shard, Need::Upkeep)
+        {
+            log::debug!("the bypass index of shard {shard} stays as large as it is: {error}");
+        }
+        Step::More { moved_bytes: 0 }
     }
 }

@@ -187,15 +187,18 @@ impl<P: Pmem> Shards<P> {
         self.helpers.is_bypass()
     }
 
-    /// An empty bypass index, to take the place of that of a shard, and as large; 0 where there are none.
+    /// An empty bypass index, to take the place of that of a shard: as large, or of the smallest size where it is
+    /// [larger than there is memory for](Self::bypass_exceeds_budget). 0 where there are none.
     ///
     /// # Errors
     /// When there is no memory for one more.
     pub(super) fn take_bypass(&self, number: u32) -> Result<u32> {
-        if self.has_bypass() {
-            self.bypasses.take_alike(self.shard(number).helper())
-        } else {
+        if !self.has_bypass() {
             Ok(0)
+        } else if self.bypass_exceeds_budget(number) {
+            self.bypasses.take_smallest()
+        } else {
+            self.bypasses.take_alike(self.shard(number).helper())
         }
     }
 
@@ -206,7 +209,8 @@ impl<P: Pmem> Shards<P> {
     /// When there is no memory for it, and not a slot for each. Nothing has changed.
     ///
     /// # Cost
-    /// Each entry moves. That is seldom: the next size is eight times as large, and a bypass index never gets smaller.
+    /// Each entry moves. That is seldom: the next size is eight times as large, and a bypass index gets smaller only where the
+    /// memory budget did.
     pub(super) fn enlarge_bypass(
         &self,
         number: u32,
@@ -232,7 +236,7 @@ impl<P: Pmem> Shards<P> {
             larger.insert(slot, u32::MAX).expect("it has more slots than the one before");
         }
         place.change(work, writing, |place| place.set_helper(helper));
-        self.bypasses.give_back_outgrown(replaced);
+        self.bypasses.give_back_memory(replaced);
         Ok(())
     }
 
@@ -244,12 +248,25 @@ impl<P: Pmem> Shards<P> {
         self.bypasses.entries_without_growth(helper, journal.table_bytes_max())
     }
 
+    /// Whether the bypass index of a shard could be smaller, and all of them take more memory than they may: where the budget is
+    /// smaller than it was, or than that of the process that wrote what they have.
+    pub(super) fn bypass_exceeds_budget(&self, number: u32) -> bool {
+        self.has_bypass() && self.exceeds_budget(self.shard(number).helper())
+    }
+
+    fn exceeds_budget(&self, helper: u32) -> bool {
+        let journal = self.pool.pmem.journal();
+        journal.is_some_and(|journal| self.bypasses.exceed(helper, journal.table_bytes_max()))
+    }
+
     /// Takes a bypass index back, or the helper of a last table.
     pub(super) fn give_back_helper(&self, helper: u32) {
-        if self.has_bypass() {
-            self.bypasses.give_back(helper);
-        } else {
+        if !self.has_bypass() {
             self.helpers.give_back_last(helper);
+        } else if self.exceeds_budget(helper) {
+            self.bypasses.give_back_memory(helper);
+        } else {
+            self.bypasses.give_back(helper);
         }
     }
 

@@ -131,7 +131,7 @@ impl Store {
     /// Makes every bypass index complete.
     fn complete(&self) {
         while let crate::engine::contract::upkeep::Step::More { .. } =
-            self.engine.index().complete_one()
+            self.engine.flusher().complete_one()
         {}
     }
 

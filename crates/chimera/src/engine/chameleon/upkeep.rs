@@ -45,7 +45,7 @@ impl<P: Pmem> Upkeep for ChameleonUpkeep<'_, P> {
     }
 
     fn rebuild_step(&self) -> Step {
-        self.0.index().complete_one()
+        self.0.flusher().complete_one()
     }
 
     fn scrub_step(&self, from: Point, report: &mut CheckReport) -> Scrubbed {

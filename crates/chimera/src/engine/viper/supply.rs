@@ -97,16 +97,16 @@ impl<P: Pmem, V: Pages> Supply<P, V> {
 
     /// Makes an empty block of the caller one that was never used but for these flags, durably.
     pub(super) fn empty(&self, block: u64, flags: u32) -> Result<()> {
-        self.empty_pages(block)?;
+        self.empty_pages(block, flags)?;
         self.reset_flags(block, flags)
     }
 
-    /// Makes durable that a block of the caller is empty.
-    fn empty_pages(&self, block: u64) -> Result<()> {
+    /// Makes durable that a block of the caller is empty, which is to have these flags.
+    fn empty_pages(&self, block: u64, flags: u32) -> Result<()> {
         // Before anything is touched.
         block_flags::read(&self.core.pool, block)?;
         let _pages = self.lock_pages(block);
-        self.pages.persist_empty(&self.core.pool, block);
+        self.pages.persist_empty(&self.core.pool, block, flags);
         Ok(())
     }
 

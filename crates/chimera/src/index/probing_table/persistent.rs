@@ -258,7 +258,7 @@ impl PersistentTable {
             let length = (self.place.length() - at).min(CHUNK_BYTES as u64);
             let from = self.place.part(at, length).expect("a part of the table");
             let chunk = &mut buffer[..length as usize];
-            checksum = checksum.with(pmem.read_sum(from, chunk));
+            checksum = checksum.with(pmem.read_sum(from, 0, chunk));
             for bytes in chunk.as_chunks().0 {
                 visit(number, Slot::from_bytes(bytes, self.offset(number)))?;
                 number += 1;

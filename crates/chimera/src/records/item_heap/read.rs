@@ -80,7 +80,7 @@ impl<P: Pmem> ItemHeap<P> {
         value.resize(item.value_bytes, 0);
         let at = item.at + value_at(self.layout, item.key_bytes);
         let from = self.pool.extent(at, value.len() as u64);
-        let sum = self.pool.pmem.read_sum(from, value);
+        let sum = self.pool.pmem.read_sum(from, 0, value);
         Summed { bytes: value, sum }
     }
 

@@ -82,7 +82,7 @@ impl<P: Pmem> StorageLog<P> {
     #[inline]
     pub(crate) fn read_summed<'a>(&self, record: &Record, value: &'a mut Vec<u8>) -> Summed<'a> {
         value.resize(record.head.value_bytes, 0);
-        let sum = self.pool.pmem.read_sum(self.value_of(record), value);
+        let sum = self.pool.pmem.read_sum(self.value_of(record), 0, value);
         Summed { bytes: value, sum }
     }
 

@@ -102,7 +102,7 @@ impl<P: Pmem> StorageLog<P> {
         }
         walk.value.resize(head.value_bytes, 0);
         let from = self.pool.extent(at + value_at(head.key_bytes), head.value_bytes as u64);
-        let sum = pmem.read_sum(from, &mut walk.value);
+        let sum = pmem.read_sum(from, 0, &mut walk.value);
         let is_sound = head.has_value(at, Summed { bytes: &walk.value, sum });
         (is_sound || skips).then_some((head, hash))
     }

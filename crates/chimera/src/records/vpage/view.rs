@@ -156,8 +156,8 @@ pub(crate) trait BlockView: Codec {
     /// The lines in which the pages begin, with all words that tell which records are live.
     fn format<P: Pmem>(&self, pool: &Pool<P>, block: u64, flags: u32);
 
-    /// Makes durable that no record of a block is live: its kind may change after that.
-    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64);
+    /// Makes durable that no record of a block is live. After that it may become one with the flags `next`.
+    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64, next: u32);
 
     /// Number of a page among all pages.
     #[inline(always)]

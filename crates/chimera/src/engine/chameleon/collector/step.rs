@@ -48,7 +48,7 @@ impl<P: Pmem> Collector<P> {
     fn begin(&self, pass: &mut Pass, percent: u32) -> bool {
         let index = self.flusher.index();
         if index.shards().unbypassed() > 0 {
-            return index.complete_one() != Step::Done;
+            return self.flusher.complete_one() != Step::Done;
         }
         let debt = Debt::of(index);
         let merges = debt.superseded > debt.dropped;

@@ -6,7 +6,6 @@ use chimera_pmem::Pmem;
 
 use super::Index;
 use crate::engine::chameleon::shard::{Locked, Work};
-use crate::engine::contract::upkeep::Step;
 use crate::index::Resolve;
 use crate::index::persistent::shard_manifest::LevelAt;
 use crate::index::probing_table::Slot;
@@ -50,15 +49,17 @@ impl<P: Pmem> Index<P> {
         Ok(())
     }
 
-    /// Completes the bypass index of one shard.
-    pub(crate) fn complete_one(&self) -> Step {
-        let Some(shard) = self.shards.first_unbypassed() else { return Step::Done };
-        let work = self.lock_work(shard);
-        if let Err(error) = self.complete_bypass(shard, &work) {
-            log::error!("the index of shard {shard} is incomplete: {error}");
-            return Step::Done;
+    /// Completes the bypass index of one shard: which one. None where all are complete, or a table is damaged.
+    pub(crate) fn complete_one(&self) -> Option<u32> {
+        let shard = self.shards.first_unbypassed()?;
+        let completed = self.complete_bypass(shard, &self.lock_work(shard));
+        match completed {
+            Ok(()) => Some(shard),
+            Err(error) => {
+                log::error!("the index of shard {shard} is incomplete: {error}");
+                None
+            }
         }
-        Step::More { moved_bytes: 0 }
     }
 
     /// Tells the log which records the tables of a shard refer to.

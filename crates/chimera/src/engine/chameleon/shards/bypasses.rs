@@ -77,8 +77,8 @@ impl Bypasses {
         self.sizes[size_of_name(name)].give_back(number_of_name(name));
     }
 
-    /// As [`give_back`](Self::give_back), of a table that was outgrown: hardly any of its size is needed again.
-    pub(super) fn give_back_outgrown(&self, name: u32) {
+    /// As [`give_back`](Self::give_back), of a table of a size of which hardly any is needed again.
+    pub(super) fn give_back_memory(&self, name: u32) {
         self.sizes[size_of_name(name)].give_back_memory(number_of_name(name));
     }
 
@@ -91,7 +91,12 @@ impl Bypasses {
         (grown > bytes_max).then(|| usual_entries(self.sizes[size].slots()))
     }
 
-    /// Bytes of all tables that were ever handed out, but for outgrown ones.
+    /// Whether all tables together take more than so many bytes, and this one could be smaller.
+    pub(super) fn exceed(&self, name: u32, bytes_max: u64) -> bool {
+        size_of_name(name) > self.smallest && self.bytes() > bytes_max
+    }
+
+    /// Bytes of all tables that were ever handed out, but for those whose memory was given back.
     pub(super) fn bytes(&self) -> u64 {
         self.sizes.iter().map(Tables::bytes).sum()
     }
@@ -158,6 +163,16 @@ mod tests {
     }
 
     #[test]
+    fn tables_are_too_large_where_all_take_more_than_they_may_and_one_could_be_smaller() {
+        let bypasses = Bypasses::new(16, 128, false);
+        let small = bypasses.take_smallest().unwrap();
+        let large = bypasses.take_larger(small, 13).unwrap().unwrap();
+        let bytes = bypasses.bytes();
+        assert!(bypasses.exceed(large, bytes - 1) && !bypasses.exceed(large, bytes));
+        assert!(!bypasses.exceed(small, 0));
+    }
+
+    #[test]
     fn what_is_given_back_is_handed_out_empty_again() {
         let bypasses = Bypasses::new(16, 128, false);
         let small = bypasses.take_smallest().unwrap();
@@ -179,8 +194,8 @@ mod tests {
         for (number, name) in (1..).zip(small) {
             bypasses.table(name).insert(Slot::new(number, 64, 24, false), 4).unwrap();
         }
-        bypasses.give_back_outgrown(small[2]);
-        bypasses.give_back_outgrown(small[0]);
+        bypasses.give_back_memory(small[2]);
+        bypasses.give_back_memory(small[0]);
         assert_eq!(bypasses.bytes(), bytes - 4096 * 16, "that of the first one stays");
         assert_eq!(bypasses.table(small[1]).len(), 1);
         let again = [(); 2].map(|()| bypasses.take_smallest().unwrap());

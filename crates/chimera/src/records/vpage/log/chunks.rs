@@ -178,15 +178,15 @@ impl LogPages {
         Some((place, is_live && is_named))
     }
 
-    /// Reads a value that is spilled; `false` when not all of it can be found.
+    /// Reads a value that is spilled; its sum, or 0 where none is asked for. None when not all of it can be found.
     #[cold]
-    pub(super) fn read_chunks<P: Pmem>(
+    pub(super) fn read_chunks<const SUM: bool, P: Pmem>(
         &self,
         pool: &Pool<P>,
         record: &Record,
         into: &mut Vec<u8>,
-    ) -> bool {
-        let mut end = 0;
+    ) -> Option<u64> {
+        let (mut end, mut sum) = (0, 0_u64);
         let is_whole = self.for_chunks(pool, record, |chunk| {
             let start = end;
             end += chunk.length;
@@ -194,11 +194,17 @@ impl LogPages {
             if into.len() < end {
                 into.resize(end, 0);
             }
-            pool.pmem.read(chunk.bytes, &mut into[start..end]);
+            let part = &mut into[start..end];
+            if SUM {
+                // All chunks but the last have whole words.
+                sum = sum.wrapping_add(pool.pmem.read_sum(chunk.bytes, start as u64 / 8, part));
+            } else {
+                pool.pmem.read(chunk.bytes, part);
+            }
             true
         });
         into.truncate(end);
-        is_whole && Self::is_still_live(pool, record)
+        (is_whole && Self::is_still_live(pool, record)).then_some(sum)
     }
 
     /// Whether a record is live after its chunks were read. One that is being deleted is retired before the

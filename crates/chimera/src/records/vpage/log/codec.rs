@@ -136,17 +136,18 @@ impl Codec for LogPages {
         into: &'v mut Vec<u8>,
     ) -> Option<Summed<'v>> {
         if record.lengths.is_spilled {
-            return self.read_chunks(pool, record, into).then(|| Summed::of(into));
+            let sum = self.read_chunks::<true, P>(pool, record, into)?;
+            return Some(Summed { bytes: into, sum });
         }
         into.resize(record.lengths.beside_bytes as usize, 0);
-        let sum = pool.pmem.read_sum(Self::beside_extent(pool, record), into);
+        let sum = pool.pmem.read_sum(Self::beside_extent(pool, record), 0, into);
         Some(Summed { bytes: into, sum })
     }
 
     #[inline(always)]
     fn copy_value<P: Pmem>(&self, pool: &Pool<P>, record: &Record, into: &mut Vec<u8>) -> bool {
         if record.lengths.is_spilled {
-            return self.read_chunks(pool, record, into);
+            return self.read_chunks::<false, P>(pool, record, into).is_some();
         }
         into.resize(record.lengths.beside_bytes as usize, 0);
         pool.pmem.read(Self::beside_extent(pool, record), into);

@@ -159,7 +159,7 @@ impl BlockView for LogPages {
         }
     }
 
-    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
+    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64, next: u32) {
         for part in self.parts_of(pool, block) {
             self.persist_retired(pool, part);
         }
@@ -169,8 +169,13 @@ impl BlockView for LogPages {
         if pool.pmem.skips(steps::CLEAR_HEADS) {
             return;
         }
-        // In a block that is one page, other pages begin inside of records.
-        if !matches!(block_flags::read(pool, block), Ok(flags) if flags & block_flags::LARGE == 0) {
+        // In a block that is one page, other pages begin inside of records. If it stays one, nobody reads their heads.
+        let has_one_page = |flags: u32| flags & block_flags::LARGE > 0;
+        let keeps_heads = match block_flags::read(pool, block) {
+            Ok(flags) => !has_one_page(flags) || has_one_page(next),
+            Err(_) => false,
+        };
+        if !keeps_heads {
             let others = self.parts(pool, block, 0).filter(|part| part.number > 0);
             Self::clear_heads(pool, others, sites::BLOCK_RESET);
         }

@@ -104,7 +104,7 @@ impl Codec for SlottedPages {
         into: &'v mut Vec<u8>,
     ) -> Option<Summed<'v>> {
         into.resize(self.value_bytes, 0);
-        let sum = pool.pmem.read_sum(self.value(pool, &record.place), into);
+        let sum = pool.pmem.read_sum(self.value(pool, &record.place), 0, into);
         Some(Summed { bytes: into, sum })
     }
 

@@ -126,7 +126,7 @@ impl BlockView for SlottedPages {
         }
     }
 
-    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64) {
+    fn persist_empty<P: Pmem>(&self, pool: &Pool<P>, block: u64, _next: u32) {
         for (page_at, word) in self.words(pool, block) {
             Self::flush_bits(pool, page_at, word);
         }

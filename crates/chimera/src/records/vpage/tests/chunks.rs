@@ -441,7 +441,7 @@ fn records_are_durably_retired_before_their_chunks_go() {
         });
         assert_eq!(asked[..retired.len() + 2], [retired, &head].concat());
         let chunks_at = fixture.page_at(spilled.blocks[1], 0);
-        let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, spilled.blocks[1]));
+        let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, spilled.blocks[1], 0));
         let head = [Asked::Flush(line(chunks_at)), Asked::Fence];
         let others = [PAGE, 2 * PAGE].map(|page| Asked::Flush(line(chunks_at + page)));
         assert_eq!(asked, [retired, &head, &others, &[Asked::Fence]].concat());

@@ -186,7 +186,7 @@ fn emptying_a_block_makes_its_pages_open_and_empty() {
         assert_eq!(fixture.retire(place), 7);
     }
     let withdrawn = fixture.media.withdrawn_ranges().len();
-    let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, block));
+    let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, block, 0));
     let at = fixture.page_at(block, 0);
     let flush = |page: u64| Asked::Flush(line(at + page * PAGE));
     assert_eq!(asked, [flush(0), flush(1), flush(2), Asked::Fence]);
@@ -195,12 +195,14 @@ fn emptying_a_block_makes_its_pages_open_and_empty() {
     assert_eq!(block_flags::read(pool, block).unwrap(), block_flags::OWNED, "as they were");
 }
 
-/// Its next use may be as pages, whose heads would lie inside of what it held.
+/// Where its next use is as pages, their heads would lie inside of what it held.
 #[test]
-fn emptying_a_large_block_makes_all_pages_that_it_could_have_empty() {
+fn emptying_a_large_block_makes_all_pages_that_it_is_to_have_empty() {
     let fixture = fixture();
     let (pages, pool) = (&fixture.pages, &*fixture.pool);
-    for (is_damaged, leaves_out) in [(false, false), (false, true), (true, false)] {
+    let next = [0, 0, 0, block_flags::LARGE, block_flags::LARGE];
+    let cases = [(false, false), (false, true), (true, false), (false, false), (true, false)];
+    for ((is_damaged, leaves_out), next) in cases.into_iter().zip(next) {
         let block = fixture.block(block_flags::LARGE);
         let at = fixture.page_at(block, 0);
         let mut point = fixture.entered(block, false, 1);
@@ -212,11 +214,13 @@ fn emptying_a_large_block_makes_all_pages_that_it_could_have_empty() {
         if leaves_out {
             fixture.media.leave_out(Some(LeftOut::Step(steps::CLEAR_HEADS)));
         }
-        let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, block));
+        let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, block, next));
         let flush = |page: u64| Asked::Flush(line(at + page * PAGE));
         let own = [flush(0), Asked::Fence];
         let others = [flush(1), flush(2), Asked::Fence];
+        let stays_large = next > 0 && !is_damaged;
         let expected = match (is_damaged, leaves_out) {
+            (false, false) if stays_large => own.to_vec(),
             (false, false) => [&own[..], &others].concat(),
             (_, true) => own.to_vec(),
             (true, _) => [&own[1..], &others].concat(),
@@ -225,7 +229,7 @@ fn emptying_a_large_block_makes_all_pages_that_it_could_have_empty() {
         fixture.media.leave_out(None);
         for page in 1..3 {
             let is_empty = head(&fixture, block, page) == Some(PageWord::open(0));
-            assert_eq!(is_empty, !leaves_out);
+            assert_eq!(is_empty, !leaves_out && !stays_large);
         }
         let flags = block_flags::read(pool, block).ok();
         assert_eq!(flags, (!is_damaged).then_some(block_flags::LARGE));

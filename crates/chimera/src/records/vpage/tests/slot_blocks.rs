@@ -57,7 +57,7 @@ fn a_formatted_block_has_its_flags_and_nothing_else() {
         let heads: Vec<_> = heads.map(|at| Asked::Flush(at..at + 64)).collect();
         let ((), asked) = fixture.media.watch(|| pages.format(pool, block, flags));
         assert_eq!(asked, heads, "the caller fences");
-        let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, block));
+        let ((), asked) = fixture.media.watch(|| pages.persist_empty(pool, block, 0));
         let words = heads.iter().flat_map(|head| [head.clone(), head.clone()]);
         assert_eq!(asked, words.chain([Asked::Fence]).collect::<Vec<_>>(), "a word each");
     }
