@@ -30,6 +30,11 @@ impl Journal {
         self.write_back_all(&mut lock(&self.checkpoint))
     }
 
+    /// Waits until a checkpoint that is under way is over: it may write back what the caller waits for.
+    pub fn wait_for_checkpoint(&self) {
+        drop(lock(&self.checkpoint));
+    }
+
     /// As [`checkpoint`](Self::checkpoint), also of the entry that is being appended: none that is pending afterwards has what
     /// memory held before the call.
     pub(crate) fn checkpoint_appended(&self) -> io::Result<()> {

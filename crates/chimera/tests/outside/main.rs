@@ -5,6 +5,7 @@
 mod tools;
 
 mod foreign;
+mod large_values;
 mod limits;
 mod memory;
 mod removed;

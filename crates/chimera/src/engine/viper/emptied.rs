@@ -41,7 +41,12 @@ impl<P: Pmem, V: Pages> Supply<P, V> {
     #[cold]
     pub(super) fn take_written_back(&self, flags: u32) -> Result<Option<Taken>> {
         let pool = &*self.core().pool;
-        pool.pmem.journal().map_or(Ok(()), |journal| pool.write_back(journal))?;
+        let Some(journal) = pool.pmem.journal() else { return Ok(None) };
+        journal.wait_for_checkpoint();
+        if let Some(taken) = self.take_emptied(flags) {
+            return Ok(Some(taken));
+        }
+        pool.write_back(journal)?;
         Ok(self.take_emptied(flags))
     }
 

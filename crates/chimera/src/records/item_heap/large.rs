@@ -68,6 +68,10 @@ impl<P: Pmem> ItemHeap<P> {
         if taken.is_some() || waiting < self.pool.waiting_bytes_max(waiting) {
             return Ok(taken);
         }
+        journal.wait_for_checkpoint();
+        if let Some(units) = take() {
+            return Ok(Some(units));
+        }
         self.pool.write_back(journal)?;
         Ok(take())
     }
