@@ -80,11 +80,11 @@ impl<P: Pmem> Collector<P> {
         let mut pass = self.lock_pass();
         let _booked = core.book(Operation::Reclaim, 0);
         let before = self.moved_bytes.load(Ordering::Relaxed);
-        match self.step(&mut pass, percent) {
-            Ok(true) => {
-                let moved_bytes = self.moved_bytes.load(Ordering::Relaxed) - before;
-                return Ok(Step::More { moved_bytes });
-            }
+        let made = self.step(&mut pass, percent);
+        let moved_bytes = self.moved_bytes.load(Ordering::Relaxed) - before;
+        let moved_bytes = pass.paced(moved_bytes, self.flusher.index().log().session_bytes());
+        match made {
+            Ok(true) => return Ok(Step::More { moved_bytes }),
             // Sessions come first.
             Ok(false) | Err(Error::PoolFull { .. }) => self.end_pass(&mut pass)?,
             Err(error) => {

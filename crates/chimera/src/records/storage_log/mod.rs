@@ -59,6 +59,7 @@ use chimera_pmem::{CACHE_LINE, Pmem};
 use super::key_hash::KeyHash;
 use super::limits::Limits;
 use crate::pool::{BlockKind, Pool};
+use crate::sync::atomic::AtomicU64;
 use crate::types::totals::Totals;
 pub(crate) use append::{Appended, Appender, NewRecord};
 pub(crate) use free::Victim;
@@ -128,6 +129,8 @@ pub(crate) struct StorageLog<P: Pmem> {
     open_bytes_max: u64,
     runs: Runs,
     sessions: Sessions,
+    /// Bytes of the fresh runs that were taken for what sessions write.
+    session_bytes: AtomicU64,
 }
 
 impl<P: Pmem> StorageLog<P> {
@@ -143,8 +146,18 @@ impl<P: Pmem> StorageLog<P> {
         let run_blocks = run_blocks.clamp(1, pool.run_blocks_max());
         let batch_bytes = batch_bytes.into();
         let (runs, sessions) = (Runs::new(), Sessions::default());
-        let open_bytes_max = u64::MAX;
-        Self { pool, hash, kind, run_blocks, batch_bytes, open_bytes_max, runs, sessions }
+        let (open_bytes_max, session_bytes) = (u64::MAX, AtomicU64::new(0));
+        Self {
+            pool,
+            hash,
+            kind,
+            run_blocks,
+            batch_bytes,
+            open_bytes_max,
+            runs,
+            sessions,
+            session_bytes,
+        }
     }
 
     /// Whether sessions may have records pending.

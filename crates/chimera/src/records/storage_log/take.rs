@@ -11,6 +11,7 @@ use super::runs::{Entry, Slot, Use};
 use super::{StorageLog, sites};
 use crate::pool::Purpose;
 use crate::pool::runs::Run;
+use crate::sync::atomic::Ordering;
 use crate::types::error::Result;
 
 /// A run with less room than this part is not opened again.
@@ -62,6 +63,9 @@ impl<P: Pmem> StorageLog<P> {
         };
         let run = self.pool.take_run_for(purpose, self.kind, blocks, prepare)?;
         let (header, end) = self.place_of(&run);
+        if matches!(purpose, Purpose::Put | Purpose::Delete) {
+            self.session_bytes.fetch_add(self.pool.run_bytes(&run).length(), Ordering::Relaxed);
+        }
         let emptied = run.emptied();
         let (sequence, tail) = (sequence.get(), header.0 + HEADER_BYTES);
         let usage = Use::Open;
@@ -78,6 +82,11 @@ impl<P: Pmem> StorageLog<P> {
                 Err(error)
             }
         }
+    }
+
+    /// Bytes of all fresh runs that were taken so far for what sessions write.
+    pub(crate) fn session_bytes(&self) -> u64 {
+        self.session_bytes.load(Ordering::Relaxed)
     }
 
     /// The header of a run, and where the run ends.

@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+/// Bytes that sessions write for each that is moved beside the pace.
+const WRITTEN_PER_MOVED: u64 = 2;
+
 /// What a pass is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
@@ -25,6 +28,10 @@ pub(super) struct Pass {
     pub(super) freed: u64,
     /// Writes of the store when the last pass for a full pool was over.
     pub(super) writes: u64,
+    /// What sessions had written when the last step was made.
+    session_bytes: u64,
+    /// Bytes that may be moved beside what the pace allows.
+    allowance: u64,
 }
 
 impl Pass {
@@ -37,5 +44,36 @@ impl Pass {
     pub(super) fn end(&mut self) {
         self.part = Part::Idle;
         self.collected.clear();
+        self.allowance = 0;
+    }
+
+    /// What of `moved` bytes the pace counts, where sessions have written `session_bytes` so far. For two bytes that they
+    /// write one may be moved for nothing: else they would make garbage faster than it is collected.
+    pub(super) fn paced(&mut self, moved: u64, session_bytes: u64) -> u64 {
+        let written = session_bytes - std::mem::replace(&mut self.session_bytes, session_bytes);
+        self.allowance += written / WRITTEN_PER_MOVED;
+        let free = moved.min(self.allowance);
+        self.allowance -= free;
+        moved - free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_as_half_of_what_sessions_write_is_moved_beside_the_pace() {
+        let mut pass = Pass::default();
+        assert_eq!(pass.paced(10, 0), 10);
+        assert_eq!(pass.paced(0, 100), 0);
+        assert_eq!(pass.paced(30, 100), 0);
+        assert_eq!(pass.paced(30, 100), 10);
+        assert_eq!(pass.paced(30, 100), 30);
+        // What is left when a pass ends is not kept for the next one.
+        assert_eq!(pass.paced(0, 200), 0);
+        pass.end();
+        assert_eq!(pass.paced(7, 200), 7);
+        assert_eq!(pass.paced(7, 210), 2);
     }
 }
