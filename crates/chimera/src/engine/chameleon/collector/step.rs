@@ -20,8 +20,7 @@ impl<P: Pmem> Collector<P> {
                 pass.part = Part::MergeBefore(shard + 1);
                 if !self.merge_one(shard)? {
                     log.free_ready()?;
-                    pass.freed = log.freed();
-                    pass.part = Part::Collect;
+                    pass.begin_collecting(log.freed());
                 }
                 Ok(true)
             }
@@ -51,9 +50,10 @@ impl<P: Pmem> Collector<P> {
             return self.flusher.complete_one() != Step::Done;
         }
         let debt = Debt::of(index);
-        let merges = debt.superseded > debt.dropped;
-        pass.part = if merges { Part::MergeBefore(0) } else { Part::Collect };
-        pass.freed = index.log().freed();
+        pass.begin_collecting(index.log().freed());
+        if debt.superseded > debt.dropped {
+            pass.part = Part::MergeBefore(0);
+        }
         index.log().seal_left();
         debt.is_worth_a_pass(percent, index.records().run_bytes())
     }
@@ -62,9 +62,8 @@ impl<P: Pmem> Collector<P> {
     fn go_on(&self, pass: &mut Pass) -> bool {
         self.flusher.keep_growth_room();
         let freed = self.flusher.index().log().freed();
-        let is_gain =
-            std::mem::replace(&mut pass.freed, freed) != freed && self.flusher.is_nearly_full();
-        pass.part = Part::Collect;
+        let is_gain = pass.freed != freed && self.flusher.is_nearly_full();
+        pass.begin_collecting(freed);
         is_gain
     }
 
@@ -84,11 +83,12 @@ impl<P: Pmem> Collector<P> {
         let (records, log) = (self.flusher.index().records(), self.flusher.index().log());
         let freed = log.freed();
         let victims = log.victims(u64::from(percent.max(1)));
-        let is_left = |victim: &&Victim| !pass.collected.contains(&victim.start);
         let dead = victims.iter().map(Victim::dead_bytes).sum::<u64>();
         if dead < records.run_bytes() {
             return Ok(false);
         }
+        let left = pass.left_of(&victims);
+        let is_left = |victim: &&Victim| left.contains(&victim.start);
         // In a full pool a run is collected as a whole or not at all.
         let is_full = self.flusher.is_nearly_full();
         let may_collect =
@@ -96,7 +96,7 @@ impl<P: Pmem> Collector<P> {
         let Some(victim) = victims.iter().filter(is_left).find(may_collect) else {
             return Ok(false);
         };
-        pass.collected.insert(victim.start);
+        pass.note_collected(victim.start);
         match self.collect_run(victim) {
             // Another session freed runs meanwhile, perhaps this one: if it is there and damaged, the next pass finds that.
             Err(Error::Corrupted { .. }) if !log.is_unchanged(freed) => {}
