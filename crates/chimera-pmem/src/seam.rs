@@ -206,7 +206,9 @@ pub trait Pmem: Send + Sync + Sized + 'static {
     /// Starts loading the lines of `range` into the cache for writing.
     fn prefetch_write(&self, range: Extent);
 
-    /// Copies `bytes` to the start of `to` by relaxed words, the tail of the last word zeroed.
+    /// Copies `bytes` to the start of `to` by relaxed words, the tail of the last word zeroed. Where a place was
+    /// [taken](Self::take_new) what has 16 KiB or more may be written to its file instead: whoever reads it meanwhile has to find
+    /// out.
     fn copy(&self, to: Extent, bytes: &[u8], site: Site);
 
     /// As [`copy`](Self::copy); returns the [sum](crate::sum()) of what was copied.

@@ -2,6 +2,7 @@
 //!
 //! A place in which nothing was is of no use to anybody before something else leads to it. So what is stored there need not
 //! wait for an entry. Its pages are mapped so that stores reach the file: after the end of the process everything is there.
+//! What is long is [written](crate::Pmem::copy) to the file instead: the mapping shows it as if it was stored.
 //! After a power loss anything may be. So an entry says that the place was taken, before anybody uses it; and after a power loss
 //! the journal ends there, unless it is known that a sync has come since.
 //!

@@ -10,7 +10,8 @@
 //! 2. **Readers see no change when a page is given back.** Under GIVING nobody stores to the page, and it has the bytes that
 //!    its file has. Comparing all of them needs no knowledge of what was stored, flushed or written back.
 //! 3. **No write to the file changes a clean page.** Only lines of journal entries are written to the file, oldest first, lines
-//!    as a thread has just stored them in their place, and the mark of the journal, which nobody reads through memory. A page
+//!    as a thread has just stored them in their place, and the mark of the journal, which nobody reads through memory; and in
+//!    the middle of a store what goes to a page that is shared. A page
 //!    is given back only when no entry that names it is pending: `appended` is set before the lines of an entry are read, and
 //!    looked at under GIVING. So an entry whose position is not seen there reads its lines later, and what it reads is what
 //!    the clean page has, or what a later store has put into a page that is private again.
