@@ -136,7 +136,7 @@ impl Told {
 }
 
 fn pattern(length: u64, salt: u64) -> Vec<u8> {
-    (0..length).map(|at| ((at + salt) * 37 >> 3) as u8 | 1).collect()
+    (0..length).map(|at| (((at + salt) * 37) >> 3) as u8 | 1).collect()
 }
 
 #[test]
