@@ -19,6 +19,7 @@ use super::space::Need;
 use super::tables::Tables;
 use crate::engine::contract::upkeep::Step;
 use crate::sync::Mutex;
+use crate::types::error::Error;
 pub(super) use replay_bound::{BYTES_MAX, open_bytes_max};
 
 /// Empties MemTables.
@@ -64,17 +65,31 @@ impl<P: Pmem> Flusher<P> {
         self.replay_bytes_max
     }
 
-    /// Completes the bypass index of one shard after a restart. Where all of them take more memory than they may, what it has
-    /// goes to the last table, and a small one takes its place.
+    /// Completes the bypass index of one shard after a restart.
     pub(super) fn complete_one(&self) -> Step {
-        let index = self.index();
-        let Some(shard) = index.complete_one() else { return Step::Done };
-        if index.shards().bypass_exceeds_budget(shard)
-            && index.core().poison.check().is_ok()
-            && let Err(error) = self.compactor.merge_shard(shard, Need::Upkeep)
-        {
-            log::debug!("the bypass index of shard {shard} stays as large as it is: {error}");
-        }
+        let Some(shard) = self.index().complete_one() else { return Step::Done };
+        self.shrink_bypass(shard);
         Step::More { moved_bytes: 0 }
+    }
+
+    /// Makes one bypass index smaller, where all of them take more memory than they may. Whether there was one.
+    pub(super) fn shrink_one(&self) -> bool {
+        (0..self.index().shards().shape().shards()).any(|shard| self.shrink_bypass(shard))
+    }
+
+    /// Where bypass indexes take more memory than they may, puts what that of a shard has into the last table, and a small one
+    /// in its place. Whether it was larger.
+    fn shrink_bypass(&self, shard: u32) -> bool {
+        let index = self.index();
+        if !index.shards().bypass_exceeds_budget(shard) || index.core().poison.check().is_err() {
+            return false;
+        }
+        let slots = || index.shards().bypass(shard).slots();
+        let before = slots();
+        match self.compactor.merge_shard(shard, Need::Upkeep) {
+            Ok(()) | Err(Error::PoolFull { .. }) => {}
+            Err(error) => log::error!("the bypass index of shard {shard} stays large: {error}"),
+        }
+        slots() < before
     }
 }

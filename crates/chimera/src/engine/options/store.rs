@@ -380,7 +380,8 @@ impl Options {
     }
 
     /// Most bytes of keys and values that the background task moves in a second. Default 16 MiB, which takes
-    /// some 8 % of a processor where records are small.
+    /// some 8 % of a processor where records are small. `chameleon` moves up to half as many as sessions write meanwhile beside
+    /// that: else they would write faster than what they supersede is collected.
     pub fn reclaim_bytes_per_second(mut self, bytes: u64) -> Self {
         self.reclaim_bytes_per_second = bytes.max(1);
         self

@@ -43,11 +43,14 @@ impl<P: Pmem> Collector<P> {
         }
     }
 
-    /// Begins a pass, if it is worth while. Bypass indexes come first.
+    /// Begins a pass, if it is worth while. Bypass indexes come first: that they are complete, and small enough.
     fn begin(&self, pass: &mut Pass, percent: u32) -> bool {
         let index = self.flusher.index();
         if index.shards().unbypassed() > 0 {
             return self.flusher.complete_one() != Step::Done;
+        }
+        if self.flusher.shrink_one() {
+            return true;
         }
         let debt = Debt::of(index);
         pass.begin_collecting(index.log().freed());
