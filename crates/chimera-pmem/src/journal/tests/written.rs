@@ -88,6 +88,10 @@ impl Told {
         let ring = file("journal");
         Journal::format(&*ring, 7, 99, 1 << 20, BOOT).unwrap();
         let environment = Arc::new(SteppedEnvironment::new(1));
+        environment.set_relax_hook(|attempt| match attempt {
+            0..16 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        });
         let journal = Journal::open(ring, 1 << 20, GROUP, environment).unwrap();
         let memory = Hardware::new(HardwareOptions::default()).unwrap();
         memory.use_journal(journal.clone()).unwrap();
